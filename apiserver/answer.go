@@ -27,13 +27,14 @@ import (
 // maximumBody is the largest body that is read, in bytes.
 const maximumBody = 1 << 20
 
-// processed is a ProcessedVirtualMachineTemplate. The VirtualMachine is passed on as it was rendered or stored: its Go type would drop unknown
-// fields, and add an empty status.
+// processed is a ProcessedVirtualMachineTemplate. The VirtualMachine and the other objects are passed on as they were rendered or stored: the Go type
+// of a VirtualMachine would drop unknown fields, and add an empty status.
 type processed struct {
 	Kind           string                 `json:"kind"`
 	APIVersion     string                 `json:"apiVersion"`
 	TemplateRef    corev1.ObjectReference `json:"templateRef,omitzero"`
 	VirtualMachine json.RawMessage        `json:"virtualMachine"`
+	Objects        json.RawMessage        `json:"objects,omitempty"`
 	Message        string                 `json:"message,omitempty"`
 	Decisions      []v1beta1.Decision     `json:"decisions,omitempty"`
 

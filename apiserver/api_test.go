@@ -96,6 +96,8 @@ type fixture struct {
 	allow    func(authorizer.Attributes) bool
 	unsynced bool
 	warnings warnings
+	// template is box if empty.
+	template string
 	// rules are those of the template.
 	rules string
 	// groups are those of the user, team-a if nil.
@@ -104,8 +106,12 @@ type fixture struct {
 
 func (f *fixture) do(t *testing.T, method, path, accept, sent string) *httptest.ResponseRecorder {
 	t.Helper()
+	template := f.template
+	if template == "" {
+		template = box
+	}
 	var object v1beta1.VirtualMachineTemplate
-	if err := yaml.UnmarshalStrict([]byte(box), &object); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(template), &object); err != nil {
 		t.Fatal(err)
 	}
 	if f.rules != "" {
@@ -163,6 +169,21 @@ func TestProcess(t *testing.T) {
 	}
 	if f.creator.asked > 0 {
 		t.Error("something was created")
+	}
+}
+
+func TestProcessReturnsTheOtherObjects(t *testing.T) {
+	const objects = "  objects:\n  - {apiVersion: v1, kind: Secret, metadata: {name: \"${NAME}-db\"}, stringData: {password: \"${PASSWORD}\"}}\n"
+	const want = `"objects":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"web-1-db"},"stringData":{"password":"longenough"}}],"message":"web-1 is small"}`
+	f := fixture{template: box + objects}
+	got := f.do(t, "POST", base+"virtualmachinetemplates/box/process", "", "parameters: {NAME: web-1, PASSWORD: longenough}")
+	if got.Code != http.StatusOK || !strings.HasSuffix(got.Body.String(), want) {
+		t.Errorf("%d %s", got.Code, got.Body)
+	}
+	sent := strings.NewReplacer("name: NAME, required: true", "name: NAME, value: web-1", "sensitive: true,", "sensitive: true, value: longenough,").Replace(box + objects)
+	got = f.do(t, "POST", base+"processedtemplates", "", "apiVersion: template.kubevirt.io/v1beta1\nkind: VirtualMachineTemplate\n"+sent)
+	if got.Code != http.StatusCreated || !strings.HasSuffix(got.Body.String(), want) {
+		t.Errorf("%d %s", got.Code, got.Body)
 	}
 }
 

@@ -39,6 +39,7 @@ func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 	definitions[util.GetCanonicalTypeName(v1beta1.ProcessedVirtualMachineTemplate{})] = object("ProcessedVirtualMachineTemplate is the response of process and create.", []string{"virtualMachine"}, map[string]spec.Schema{
 		"templateRef":    anything("TemplateRef names the template that was processed, by namespace and name."),
 		"virtualMachine": anything("VirtualMachine is the resulting VirtualMachine of kubevirt.io/v1: rendered by process, rendered and stored by create."),
+		"objects":        list(anything("An object in the namespace of the VirtualMachine."), "Objects are the other objects of the template, rendered by process. create denies templates with other objects."),
 		"message":        text("Message is the template's message, with its placeholders replaced."),
 		"decisions":      decisions(),
 	})
@@ -61,11 +62,15 @@ func decisions() spec.Schema {
 		"field":    text("Field is the field of the VirtualMachine, or the parameter, that the decision is about."),
 		"fix":      text("Fix describes how to solve the problem, if the policy specifies it."),
 	}}}
-	list := spec.Schema{
-		SchemaProps:      spec.SchemaProps{Type: []string{"array"}, Items: &spec.SchemaOrArray{Schema: &decision}},
+	return list(decision, "Decisions are the decisions about the VirtualMachine if the caller created it, denials first. They are set if explain is true.")
+}
+
+// list is the schema of an atomic list.
+func list(item spec.Schema, description string) spec.Schema {
+	return property(spec.Schema{
+		SchemaProps:      spec.SchemaProps{Type: []string{"array"}, Items: &spec.SchemaOrArray{Schema: &item}},
 		VendorExtensible: spec.VendorExtensible{Extensions: spec.Extensions{"x-kubernetes-list-type": "atomic"}},
-	}
-	return property(list, "Decisions are the decisions about the VirtualMachine if the caller created it, denials first. They are set if explain is true.")
+	}, description)
 }
 
 func property(schema spec.Schema, description string) spec.Schema {

@@ -83,6 +83,7 @@ func answerOf(found *templatecache.Template, made rendering) processed {
 	return processed{
 		TemplateRef:    corev1.ObjectReference{Namespace: found.Namespace, Name: found.Name},
 		VirtualMachine: made.rendered.JSON(),
+		Objects:        made.rendered.Objects(),
 		Message:        made.rendered.Message(),
 		code:           http.StatusOK,
 	}

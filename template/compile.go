@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
@@ -29,6 +30,7 @@ type Compiled struct {
 	made       int // maximum number of bytes that the generators make
 	random     io.Reader
 	outline    outline
+	objects    *objects // nil if there are none: most templates of a cluster have none
 }
 
 // Option changes how Compile does its work.
@@ -58,12 +60,12 @@ func Compile(t *v1beta1.VirtualMachineTemplate, options ...Option) (*Compiled, e
 
 func (c *Compiled) compile(spec *v1beta1.VirtualMachineTemplateSpec) error {
 	problems, warnings := &problems{}, &warnings{}
-	vm, rest, cause := read(spec)
+	vm, others, rest, cause := read(spec)
 	if cause != nil {
 		problems.add(cause)
 		return problems.err()
 	}
-	c.digest = digest(vm, rest)
+	c.digest = digest(vm, others, rest)
 
 	c.parameters = (&declarations{problems: problems, warnings: warnings}).parameters(spec.Parameters)
 	if len(spec.Parameters) != len(c.parameters) {
@@ -74,9 +76,10 @@ func (c *Compiled) compile(spec *v1beta1.VirtualMachineTemplateSpec) error {
 
 	name := nameOf(&vm)
 	check.virtualMachine(&vm)
+	identities := check.objects(others, &vm)
 	if !problems.any() {
-		// The labels can be added only to a VirtualMachine without problems.
-		check.objectLabels(&vm, spec.ObjectLabels)
+		// The labels can be added only to objects without problems.
+		check.objectLabels(&vm, others, spec.ObjectLabels)
 	} else if len(spec.ObjectLabels) > 0 {
 		check.labels(spec.ObjectLabels)
 	}
@@ -95,44 +98,82 @@ func (c *Compiled) compile(spec *v1beta1.VirtualMachineTemplateSpec) error {
 		c.made += p.generator.size()
 	}
 	c.markParameters(&vm)
-	c.program = build(&vm, c.parameters)
+	c.program = build(&vm, 0, c.parameters)
+	if len(others) > 0 {
+		// The list around the objects is not part of their depth.
+		c.objects = &objects{program: build(&node{kind: kindList, items: others}, -1, c.parameters), identities: identities}
+	}
 	c.suspicions(&vm, warnings)
 	c.warnings = slices.Clip(warnings.list)
 	return nil
 }
 
-// read returns the VirtualMachine of a template, and the rest of the spec as
-// JSON.
-func read(spec *v1beta1.VirtualMachineTemplateSpec) (vm node, rest []byte, cause *field.Error) {
-	if spec.VirtualMachine == nil || len(spec.VirtualMachine.Raw) == 0 && spec.VirtualMachine.Object == nil {
-		return node{}, nil, field.Required(field.NewPath(virtualMachineAt.String()), "")
+// read returns the VirtualMachine and the other objects of a template, and the rest of the spec as JSON.
+func read(spec *v1beta1.VirtualMachineTemplateSpec) (vm node, others []node, rest []byte, cause *field.Error) {
+	document, cause := encoded(spec.VirtualMachine, virtualMachineAt)
+	if cause != nil {
+		return node{}, nil, nil, cause
 	}
-	document := spec.VirtualMachine.Raw
-	if len(document) == 0 {
-		var err error
-		if document, err = json.Marshal(spec.VirtualMachine.Object); err != nil {
-			return node{}, nil, field.InternalError(field.NewPath(virtualMachineAt.String()), fmt.Errorf("encoding the object: %w", err))
+	fields := *spec
+	fields.VirtualMachine, fields.Objects = nil, nil
+	rest, err := json.Marshal(fields)
+	if err != nil {
+		return node{}, nil, nil, field.InternalError(field.NewPath(specAt.String()), fmt.Errorf("encoding the spec: %w", err))
+	}
+	if len(spec.Objects) > MaxObjects {
+		return node{}, nil, nil, tooLarge(objectsAt.String(), "the list", len(spec.Objects), MaxObjects, "objects")
+	}
+	size := len(document) + len(rest) - len("null")
+	documents := make([][]byte, len(spec.Objects))
+	for i := range documents {
+		if documents[i], cause = encoded(&spec.Objects[i], objectsAt.item(i)); cause != nil {
+			return node{}, nil, nil, cause
+		}
+		size += len(documents[i])
+	}
+	if size > MaxTemplateBytes {
+		return node{}, nil, nil, tooLarge(specAt.String(), "the template", size, MaxTemplateBytes, "bytes of JSON")
+	}
+	if vm, cause = decoded(document, virtualMachineAt, "the VirtualMachine"); cause != nil {
+		return node{}, nil, nil, cause
+	}
+	others = make([]node, len(documents))
+	for i := range documents {
+		if others[i], cause = decoded(documents[i], objectsAt.item(i), "the object"); cause != nil {
+			return node{}, nil, nil, cause
 		}
 	}
-	others := *spec
-	others.VirtualMachine = nil
-	rest, err := json.Marshal(others)
+	return vm, others, rest, nil
+}
+
+// encoded returns an object of the spec as JSON.
+func encoded(object *runtime.RawExtension, at *location) ([]byte, *field.Error) {
+	switch {
+	case object == nil || len(object.Raw) == 0 && object.Object == nil:
+		return nil, field.Required(field.NewPath(at.String()), "")
+	case len(object.Raw) > 0:
+		return object.Raw, nil
+	}
+	document, err := json.Marshal(object.Object)
 	if err != nil {
-		return node{}, nil, field.InternalError(field.NewPath(specAt.String()), fmt.Errorf("encoding the spec: %w", err))
+		return nil, field.InternalError(field.NewPath(at.String()), fmt.Errorf("encoding the object: %w", err))
 	}
-	if size := len(document) + len(rest) - len("null"); size > MaxTemplateBytes {
-		return node{}, nil, tooLarge(specAt.String(), "the template", size, MaxTemplateBytes, "bytes of JSON")
-	}
-	vm, err = decode(string(document), MaxDepth, virtualMachineAt)
+	return document, nil
+}
+
+// decoded reads an object of the spec. what names it in causes.
+func decoded(document []byte, at *location, what string) (node, *field.Error) {
+	object, err := decode(string(document), MaxDepth, at)
+	var cause *field.Error
 	switch {
 	case err == nil:
-		return vm, rest, nil
+		return object, nil
 	case errors.Is(err, errTooDeep):
-		return node{}, nil, tooLarge(virtualMachineAt.String(), "the VirtualMachine", depthOf(document), MaxDepth, "levels of lists and objects")
+		return node{}, tooLarge(at.String(), what, depthOf(document), MaxDepth, "levels of lists and objects")
 	case errors.As(err, &cause):
-		return node{}, nil, cause
+		return node{}, cause
 	default:
-		return node{}, nil, &field.Error{Type: field.ErrorTypeInvalid, Field: virtualMachineAt.String(), BadValue: omitted, Detail: err.Error()}
+		return node{}, &field.Error{Type: field.ErrorTypeInvalid, Field: at.String(), BadValue: omitted, Detail: err.Error()}
 	}
 }
 
@@ -157,13 +198,16 @@ func depthOf(document []byte) int {
 }
 
 // digest returns the SHA-256 of the spec in canonical form.
-func digest(vm node, rest []byte) string {
+func digest(vm node, others []node, rest []byte) string {
 	spec, err := decode(string(rest), MaxDepth, specAt)
 	if err != nil {
 		// encoding/json produced it just now, from types with three levels.
 		panic(fmt.Sprintf("reading back the spec: %v", err))
 	}
 	*spec.get("virtualMachine") = vm
+	if len(others) > 0 {
+		*spec.object("objects") = node{kind: kindList, items: others}
+	}
 	sum := sha256.Sum256(spec.appendCanonical(make([]byte, 0, 4096)))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }

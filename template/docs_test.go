@@ -84,6 +84,16 @@ func (e example) check(t *testing.T) {
 			t.Errorf("VirtualMachine (-documented +actual):\n%s", diff)
 		}
 	}
+	if want, claimed := e.blocks["objects"]; claimed {
+		claims++
+		encoded, err := yaml.YAMLToJSONStrict([]byte(want))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(canonical(t, encoded)), string(rendered.Objects())); diff != "" {
+			t.Errorf("objects (-documented +actual):\n%s", diff)
+		}
+	}
 	if want, claimed := e.blocks["says"]; claimed {
 		claims++
 		if diff := cmp.Diff(want, rendered.Message()); diff != "" {

@@ -30,6 +30,8 @@ func FuzzCompileRender(f *testing.F) {
 		`{parameters: [{name: A, pattern: "[a-z]+", enum: [a, b], value: a}], objectLabels: {"${A}": a}, virtualMachine: {spec: {template: {spec: {networks: ["${{A}}", {name: a}]}}}}}`,
 		`{undefinedReferences: Keep, message: "${A}", parameters: [{name: A, generate: expression, from: "x[a-z]{2}"}], virtualMachine: {metadata: {namespace: "${A}", annotations: {a: "${HOME} ${{A}}"}}}}`,
 		`{parameters: [{name: A, multiline: true}, {name: B, sensitive: true}], message: "${A|sh}", virtualMachine: {metadata: {labels: {"${A|base64}": "${B|json}"}}, spec: {template: {spec: {hostname: "${A|yaml}${B|x} ${{A|sh}}"}}}}}`,
+		`{parameters: [{name: A}, {name: B, sensitive: true}], objectLabels: {a: "${A}"}, objects: [{apiVersion: v1, kind: Secret, metadata: {name: "${A}"}, data: {"${B}": "${{A}}"}}, {apiVersion: v1, kind: Secret, metadata: {name: "${B}"}, data: "${{A}}"}], virtualMachine: {metadata: {namespace: "${A}"}}}`,
+		`{objects: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine}, {metadata: {generateName: a, namespace: "${A}"}, "$": {}, status: {}}, 7], virtualMachine: []}`,
 		`{parameters: [{name: A}], virtualMachine: {spec: {dataVolumeTemplates: [{metadata: {managedFields: [{fieldsV1: "${{A}}", time: "${A}"}]}}], template: "${{A}}"}}}`,
 	} {
 		encoded, err := yaml.YAMLToJSON([]byte(spec))
@@ -79,14 +81,41 @@ func FuzzCompileRender(f *testing.F) {
 				continue
 			}
 			checkRendered(t, rendered)
+			checkObjects(t, compiled, rendered)
 			rendered.Message()
 			rendered.Object()
 			again, err := compiled.Render(binding)
-			if err != nil || !bytes.Equal(again.JSON(), rendered.JSON()) {
+			if err != nil || !bytes.Equal(again.JSON(), rendered.JSON()) || !bytes.Equal(again.Objects(), rendered.Objects()) {
 				t.Errorf("rendering again makes %v (%v), and made %s before", again, err, rendered.JSON())
 			}
 		}
 	})
+}
+
+// checkObjects verifies that every object has what identifies it, and no twin.
+func checkObjects(t *testing.T, compiled *template.Compiled, rendered *template.Rendered) {
+	t.Helper()
+	var objects []map[string]any
+	if rendered.Objects() != nil {
+		if err := json.Unmarshal(rendered.Objects(), &objects); err != nil {
+			t.Fatalf("the objects are not a JSON list: %v\n%s", err, rendered.Objects())
+		}
+	}
+	if len(objects) != len(compiled.Objects()) {
+		t.Errorf("%d objects are rendered of %d", len(objects), len(compiled.Objects()))
+	}
+	seen := map[string]bool{}
+	for _, object := range objects {
+		metadata, _ := object["metadata"].(map[string]any)
+		version, _ := object["apiVersion"].(string)
+		kind, _ := object["kind"].(string)
+		name, _ := metadata["name"].(string)
+		id := version + " " + kind + " " + name
+		if version == "" || kind == "" || name == "" || strings.HasPrefix(version, "kubevirt.io/") || seen[id] {
+			t.Errorf("the object %q has no identity of its own", id)
+		}
+		seen[id] = true
+	}
 }
 
 // secretsOf returns the values that no error may contain: those of sensitive parameters, unless they are too short to be

@@ -8,11 +8,15 @@ const (
 	// MaxParameters is the maximum number of parameters that a template declares.
 	MaxParameters = 256
 
-	// MaxRenderedBytes is the largest size of a rendered VirtualMachine as JSON,
-	// of a rendered message, and of all that the generators of one template make.
+	// MaxObjects is the maximum number of other objects of a template.
+	MaxObjects = 32
+
+	// MaxRenderedBytes is the largest size of a rendered VirtualMachine as JSON, of
+	// all other rendered objects together, of a rendered message, and of all that
+	// the generators of one template make.
 	MaxRenderedBytes = 1 << 20
 
-	// MaxDepth is the maximum nesting depth of lists and objects in a VirtualMachine. The VirtualMachine itself is level 1.
+	// MaxDepth is the maximum nesting depth of lists and objects in a VirtualMachine or another object, which itself is level 1.
 	MaxDepth = 64
 
 	// MaxPatternSize is the maximum number of instructions that the patterns of all parameters of one template may compile

@@ -24,6 +24,7 @@ var (
 	virtualMachineAt = specAt.field("virtualMachine")
 	parametersAt     = specAt.field("parameters")
 	labelsAt         = specAt.field("objectLabels")
+	objectsAt        = specAt.field("objects")
 	messageAt        = specAt.field("message")
 )
 

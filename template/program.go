@@ -1,6 +1,6 @@
 package template
 
-// program is a VirtualMachine in the form that Render runs: one text with all pieces of JSON without parameters, and the
+// program is a VirtualMachine, or the list of the other objects, in the form that Render runs: one text with all pieces of JSON without parameters, and the
 // operations that copy these pieces and fill the parts between them. It is small, because a manager stores one for each
 // template of the cluster.
 type program struct {
@@ -67,10 +67,10 @@ type openMember struct {
 	late      bool   // the value is checked after rendering
 }
 
-// build translates a checked VirtualMachine.
-func build(n *node, parameters []parameter) program {
+// build translates a checked value, which has depth lists and objects around it.
+func build(n *node, depth int, parameters []parameter) program {
 	b := builder{parameters: parameters}
-	b.value(n, 0)
+	b.value(n, depth)
 	b.program.text = string(b.text)
 	b.program.ops = append([]op(nil), b.program.ops...)
 	return b.program

@@ -24,7 +24,7 @@ func (c *Compiled) Reconstruct(found *Match) (*Rendered, error) {
 		}
 		b.values[i] = value
 	}
-	return c.Render(b)
+	return c.render(b, nil)
 }
 
 // any returns a valid value of the parameter without randomness.

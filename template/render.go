@@ -8,28 +8,30 @@ import (
 	"strings"
 )
 
-// Rendered is a VirtualMachine rendered from a template. It does not change, and is safe for concurrent use.
+// Rendered is a VirtualMachine rendered from a template, with the other objects of the template. It does not change, and is
+// safe for concurrent use.
 type Rendered struct {
 	json    []byte
+	objects []byte
 	binding *Binding
 }
 
-// Render makes the VirtualMachine of the template with these values, which must have been bound by the same Compiled. Values
-// that break the schema are in an *InvalidError, with the place in the template.
+// Render makes the VirtualMachine and the other objects of the template with these values, which must have been bound by the
+// same Compiled. Values that break the schema are in an *InvalidError, with the place in the template.
 func (c *Compiled) Render(b *Binding) (*Rendered, error) {
 	if b == nil || b.compiled != c {
 		return nil, errors.New("rendering a template: the values were bound for another one")
 	}
+	return c.render(b, c.objects)
+}
+
+// render makes the VirtualMachine and these other objects.
+func (c *Compiled) render(b *Binding, others *objects) (*Rendered, error) {
 	r := renderer{compiled: c, values: b.values}
-	size := r.size()
-	if size > MaxRenderedBytes {
-		r.problems.add(tooLarge(virtualMachineAt.String(), "the rendered VirtualMachine", size, MaxRenderedBytes, "bytes of JSON"))
-	} else {
-		r.buffer = make([]byte, 0, size)
-		r.run(0, uint32(len(c.program.ops)))
-		if size := len(r.buffer); size > MaxRenderedBytes {
-			r.problems.add(tooLarge(virtualMachineAt.String(), "the rendered VirtualMachine", size, MaxRenderedBytes, "bytes of JSON"))
-		}
+	rendered := &Rendered{binding: b, json: r.render(&c.program, virtualMachineAt, "the rendered VirtualMachine")}
+	if others != nil {
+		rendered.objects = r.render(&others.program, objectsAt, "the list of the rendered objects")
+		r.identify(others.identities)
 	}
 	if size := c.messageSize(b.values); size > MaxRenderedBytes {
 		r.problems.add(tooLarge(messageAt.String(), "the rendered message", size, MaxRenderedBytes, "bytes"))
@@ -37,12 +39,31 @@ func (c *Compiled) Render(b *Binding) (*Rendered, error) {
 	if err := r.problems.err(); err != nil {
 		return nil, err
 	}
-	return &Rendered{json: r.buffer, binding: b}, nil
+	return rendered, nil
+}
+
+// render runs a program for a place in the template. what names the result in causes.
+func (r *renderer) render(p *program, at *location, what string) []byte {
+	r.program, r.buffer = p, nil
+	size := r.size()
+	if size <= MaxRenderedBytes {
+		r.buffer = make([]byte, 0, size)
+		r.run(0, uint32(len(p.ops)))
+		size = len(r.buffer)
+	}
+	if size > MaxRenderedBytes {
+		r.problems.add(tooLarge(at.String(), what, size, MaxRenderedBytes, "bytes of JSON"))
+	}
+	return r.buffer
 }
 
 // JSON returns the VirtualMachine with apiVersion, kind, metadata and spec, without white space and with the keys of every
 // object in byte order. It must not be modified.
 func (r *Rendered) JSON() []byte { return r.json }
+
+// Objects returns the other objects as a JSON list, in the order of the template and in the form of JSON. It is nil if the
+// template has none, and must not be modified.
+func (r *Rendered) Objects() []byte { return r.objects }
 
 // Object returns the VirtualMachine as a new tree, which the caller may change. Integers are int64, other numbers float64,
 // and a json.Number if neither holds every digit.
@@ -145,16 +166,17 @@ func number(text string) any {
 	return json.Number(text)
 }
 
-// renderer runs a program once.
+// renderer runs programs with the same values, one after another.
 type renderer struct {
 	compiled *Compiled
 	values   []string
+	program  *program
 	buffer   []byte
 	mark     int // where the text that opCheck checks begins
 	problems problems
 }
 
-// size returns the expected size of the VirtualMachine. It is too large if ${{NAME}} inserts JSON that is not compact, and
+// size returns the expected size of what the program makes. It is too large if ${{NAME}} inserts JSON that is not compact, and
 // too small, by the escapes, if it inserts text.
 func (r *renderer) size() int {
 	const usual = 16
@@ -163,7 +185,7 @@ func (r *renderer) size() int {
 	if len(r.values) <= usual {
 		sizes.known = few[:]
 	}
-	program, total := &r.compiled.program, 0
+	program, total := r.program, 0
 	for at := 0; at < len(program.ops); at++ {
 		switch op := &program.ops[at]; op.code {
 		case opText:
@@ -199,7 +221,7 @@ func (r *renderer) size() int {
 
 // run runs the operations from, up to but without to.
 func (r *renderer) run(from, to uint32) {
-	program := &r.compiled.program
+	program := r.program
 	for at := from; at < to; at++ {
 		switch op := &program.ops[at]; op.code {
 		case opText:
@@ -235,13 +257,14 @@ func (c *Compiled) sensitive(segments []segment) bool {
 }
 
 // sensitiveAmong reports whether an operation from, up to but without to, writes a sensitive parameter.
-func (c *Compiled) sensitiveAmong(from, to uint32) bool {
-	return slices.ContainsFunc(c.program.ops[from:to], func(o op) bool {
+func (r *renderer) sensitiveAmong(from, to uint32) bool {
+	c := r.compiled
+	return slices.ContainsFunc(r.program.ops[from:to], func(o op) bool {
 		switch o.code {
 		case opValue, opJSON:
 			return c.parameters[o.parameter].Sensitive
 		case opObject:
-			return slices.ContainsFunc(c.program.objects[o.a].members, func(m openMember) bool { return c.sensitive(m.key) })
+			return slices.ContainsFunc(r.program.objects[o.a].members, func(m openMember) bool { return c.sensitive(m.key) })
 		default:
 			return false
 		}

@@ -81,10 +81,10 @@ func (r *renderer) check(at uint32, s *slot) {
 	}
 	value := shown(text)
 	start := at
-	for start > 0 && r.compiled.program.ops[start].code != opMark {
+	for start > 0 && r.program.ops[start].code != opMark {
 		start--
 	}
-	if r.compiled.sensitiveAmong(start, at) {
+	if r.sensitiveAmong(start, at) {
 		value = omitted
 	}
 	r.problems.invalid(s.path, value, "must be %s", s.schema.expected())
@@ -102,7 +102,7 @@ func (r *renderer) object(o *openObject) {
 		if m.omittable > 0 && r.values[m.omittable-1] == "" {
 			continue
 		}
-		entries = append(entries, entry{key: m.keyOf(r.values), member: m})
+		entries = append(entries, entry{key: join(m.key, r.values), member: m})
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
 	r.buffer = append(r.buffer, '{')
@@ -126,15 +126,16 @@ func (r *renderer) object(o *openObject) {
 	r.buffer = append(r.buffer, '}')
 }
 
-func (m *openMember) keyOf(values []string) string {
-	if len(m.key) == 1 {
-		return m.key[0].of(values)
+// join returns the text of segments.
+func join(segments []segment, values []string) string {
+	if len(segments) == 1 {
+		return segments[0].of(values)
 	}
-	var key strings.Builder
-	for _, s := range m.key {
-		key.WriteString(s.of(values))
+	var text strings.Builder
+	for _, s := range segments {
+		text.WriteString(s.of(values))
 	}
-	return key.String()
+	return text.String()
 }
 
 func (r *renderer) collision(o *openObject, key string, a, b *openMember) {
@@ -170,7 +171,7 @@ func (r *renderer) late(o *openObject, key string, m *openMember, start int) {
 		r.problems.invalid(at.String(), omitted, "%v", err)
 		return
 	}
-	r.problems.merge(validateNode(&tree, schema, at, keyIsSensitive || r.compiled.sensitiveAmong(m.from, m.to)))
+	r.problems.merge(validateNode(&tree, schema, at, keyIsSensitive || r.sensitiveAmong(m.from, m.to)))
 }
 
 // placeholder returns a placeholder in the form of the template.

@@ -2,6 +2,7 @@ package template
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	virtv1 "kubevirt.io/api/core/v1"
@@ -41,20 +42,24 @@ func (c *checker) virtualMachine(n *node) {
 		case "kind":
 			c.constant(&m.value, at, rendered[1].value.text)
 		case "metadata":
-			c.metadata(&m.value, at)
+			c.metadata(&m.value, at, carried, "a VirtualMachine is created in the namespace of the request, unless its namespace is a parameter")
 			rendered[2].value = m.value
 		case "spec":
 			c.value(&m.value, vmSchema().fields["spec"], at)
 			rendered[3].value = m.value
 		case "status":
-			if m.value.kind != kindObject || len(m.value.members) > 0 {
-				c.problems.add(field.Forbidden(field.NewPath(at.String()), "a template has no status"))
-			}
+			c.status(&m.value, at)
 		default:
 			c.fixedKey(m.key, vmSchema(), virtualMachineAt)
 		}
 	}
 	n.members = rendered
+}
+
+func (c *checker) status(n *node, at *location) {
+	if n.kind != kindObject || len(n.members) > 0 {
+		c.problems.add(field.Forbidden(field.NewPath(at.String()), "a template has no status"))
+	}
 }
 
 func (c *checker) constant(n *node, at *location, want string) {
@@ -72,7 +77,8 @@ func (c *checker) fixedKey(key string, s *schema, at *location) {
 	c.unknown(s, at, key)
 }
 
-func (c *checker) metadata(n *node, at *location) {
+// metadata checks metadata, and reduces it to the carried fields. namespaced is the reason why a constant namespace is dropped.
+func (c *checker) metadata(n *node, at *location, carried []string, namespaced string) {
 	if n.kind != kindObject {
 		c.unfit(n, vmSchema().fields["metadata"], at)
 		return
@@ -90,7 +96,7 @@ func (c *checker) metadata(n *node, at *location) {
 			c.unencoded(&m.value, m.key, place)
 			if m.key == "namespace" && m.value.open == nil {
 				if m.value.text != "" {
-					c.references.warnings.add("%s: is dropped: a VirtualMachine is created in the namespace of the request, unless its namespace is a parameter", place)
+					c.references.warnings.add("%s: is dropped: %s", place, namespaced)
 				}
 				continue
 			}
@@ -100,7 +106,8 @@ func (c *checker) metadata(n *node, at *location) {
 				c.problems.add(field.Forbidden(field.NewPath(place.String()), "a template must not hold what belongs to one object"))
 			}
 		case schema.fields[m.key] != nil:
-			c.references.warnings.add("%s: is dropped: of metadata a template holds only annotations, generateName, labels, name and namespace", place)
+			last := len(carried) - 1
+			c.references.warnings.add("%s: is dropped: of metadata a template holds only %s and %s", place, strings.Join(carried[:last], ", "), carried[last])
 		default:
 			c.fixedKey(m.key, schema, at)
 		}
@@ -122,28 +129,32 @@ func (c *checker) unencoded(n *node, field string, at *location) {
 	}
 }
 
-// objectLabels adds the labels of the template to the VirtualMachine and to its spec.template.
-func (c *checker) objectLabels(vmNode *node, labels map[string]string) {
+// objectLabels adds the labels of the template to the VirtualMachine, to its spec.template, and to the other objects.
+func (c *checker) objectLabels(vm *node, others []node, labels map[string]string) {
 	if len(labels) == 0 {
 		return
 	}
 	resolved := c.labels(labels)
-	for _, path := range [][]string{{"metadata", "labels"}, {"spec", "template", "metadata", "labels"}} {
-		target, at := vmNode, virtualMachineAt
-		for _, key := range path {
-			at = at.field(key)
-			target = target.object(key)
-			if target.kind != kindObject {
-				if target.open != nil {
-					c.problems.add(field.Forbidden(field.NewPath(labelsAt.String()), "cannot be added to "+at.String()+", which a parameter gives as a whole"))
-				}
-				break
+	c.labelAt(vm, virtualMachineAt, resolved, "metadata", "labels")
+	c.labelAt(vm, virtualMachineAt, resolved, "spec", "template", "metadata", "labels")
+	for i := range others {
+		c.labelAt(&others[i], objectsAt.item(i), resolved, "metadata", "labels")
+	}
+}
+
+// labelAt adds labels to the object at a path, which it creates if necessary.
+func (c *checker) labelAt(target *node, at *location, labels []member, path ...string) {
+	for _, key := range path {
+		at = at.field(key)
+		target = target.object(key)
+		if target.kind != kindObject {
+			if target.open != nil {
+				c.problems.add(field.Forbidden(field.NewPath(labelsAt.String()), "cannot be added to "+at.String()+", which a parameter gives as a whole"))
 			}
-		}
-		if target.kind == kindObject {
-			c.addLabels(target, resolved, at)
+			return
 		}
 	}
+	c.addLabels(target, labels, at)
 }
 
 // labels resolves the keys and values of objectLabels.

@@ -27,6 +27,7 @@ const (
 	approvalAt = "/apis/stencil.kubevirt.io/v1alpha1/templateapprovals"
 	reviewsAt  = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 	created    = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web/create"
+	rendered   = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web/process"
 )
 
 const (

@@ -16,6 +16,25 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands print to testdata/golden")
 
+// accompanied is a template with other objects.
+const accompanied = `
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {name: web}
+spec:
+  message: the password is in the Secret ${NAME}-db
+  parameters:
+  - {name: NAME, required: true}
+  - {name: PASSWORD, sensitive: true, value: correct horse}
+  - {name: PORT, type: int, value: "9007199254740993"}
+  virtualMachine:
+    metadata: {name: "${NAME}"}
+    spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}, volumes: [{name: a, cloudInitNoCloud: {userData: "${PASSWORD|json}"}}]}}}
+  objects:
+  - {apiVersion: v1, kind: Secret, metadata: {name: "${NAME}-db"}, stringData: {password: "${PASSWORD}"}}
+  - {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: "${NAME}"}, spec: {ports: [{port: "${{PORT}}"}]}}
+`
+
 // commands run in testdata; their output is compared with a golden file.
 var commands = map[string]struct {
 	line  string
@@ -121,6 +140,12 @@ var commands = map[string]struct {
 	"diff, not a machine":                {line: "stencilctl diff -f templates/web.yaml -t templates/web.yaml"},
 	"diff, malformed":                    {line: "stencilctl diff -f - -t templates/web.yaml", stdin: "{apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: 7}"},
 	"diff, a sensitive place":            {line: "stencilctl diff -f - -t templates/web.yaml", stdin: "{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: web-1, labels: {tier: back}}, spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: 2}, devices: {}}, volumes: [{name: init, cloudInitNoCloud: {userData: 'my password is hunter2'}}]}}}}"},
+	"process, objects":                   {line: "stencilctl process -f - -p NAME=web-1 --target-namespace shop", stdin: accompanied},
+	"process, objects as JSON":           {line: "stencilctl process -f - -p NAME=web-1 -o json", stdin: accompanied},
+	"process, objects as a table":        {line: "stencilctl process -f - -p NAME=web-1 -o table", stdin: accompanied},
+	"process, names of objects":          {line: "stencilctl process -f - -p NAME=web-1 -o name", stdin: accompanied},
+	"process, objects are not created":   {line: "stencilctl process -f - -p NAME=web-1 --create", stdin: accompanied},
+	"lint, objects":                      {line: "stencilctl lint -", stdin: "{apiVersion: template.kubevirt.io/v1beta1, kind: VirtualMachineTemplate, metadata: {name: a, annotations: {description: x}}, spec: {virtualMachine: {metadata: {name: a}, spec: {runStrategy: Halted}}, objects: [{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {a: '${NMAE}'}}, {apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: b}}]}}"},
 	"process, rules":                     {line: "stencilctl process -f templates/ruled.yaml -p CORES=1 -o name"},
 	"process, rules are not satisfied":   {line: "stencilctl process -f templates/ruled.yaml -p CORES=9 -o name"},
 	"process, rules are left out":        {line: "stencilctl process -f templates/ruled.yaml -p CORES=9 -p SKIP=true -o name"},

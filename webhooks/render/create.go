@@ -62,6 +62,10 @@ func (c creation) decide() result {
 	if c.templateChanged(compiled) {
 		return result{templateChanged: true}
 	}
+	if objects := compiled.Objects(); len(objects) > 0 {
+		ref := c.reference.String()
+		return result{causes: field.ErrorList{field.Forbidden(machine.AnnotationsPath.Key(contract.AnnotationTemplateRef), machine.ObjectsDenial(ref, ref, objects))}}
+	}
 	explicit := c.object.Parameters()
 	name := c.name()
 	values, bound, err := c.values(compiled, name, explicit)

@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	virtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
@@ -65,6 +66,13 @@ type ProcessedVirtualMachineTemplate struct {
 	//
 	// +required
 	VirtualMachine *virtv1.VirtualMachine `json:"virtualMachine"`
+
+	// Objects are the other objects of the template, rendered by process. create
+	// denies templates with other objects.
+	//
+	// +optional
+	// +listType=atomic
+	Objects []runtime.RawExtension `json:"objects,omitempty"`
 
 	// Message is the template's message, with its placeholders replaced.
 	//

@@ -72,6 +72,13 @@ func (in *ProcessedVirtualMachineTemplate) DeepCopyInto(out *ProcessedVirtualMac
 		*out = new(corev1.VirtualMachine)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Objects != nil {
+		in, out := &in.Objects, &out.Objects
+		*out = make([]runtime.RawExtension, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.Decisions != nil {
 		in, out := &in.Decisions, &out.Decisions
 		*out = make([]Decision, len(*in))

@@ -80,12 +80,26 @@ type VirtualMachineTemplateSpec struct {
 	Message string `json:"message,omitempty"`
 
 	// ObjectLabels are put on the VirtualMachine and on its spec.template, and
-	// thereby on the VirtualMachineInstance. Keys and values may hold
-	// placeholders. This field is Stencil's own.
+	// thereby on the VirtualMachineInstance, and on each of the other objects.
+	// Keys and values may hold placeholders. This field is Stencil's own.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	ObjectLabels map[string]string `json:"objectLabels,omitempty"`
+
+	// Objects are other objects that belong to the VirtualMachine, such as
+	// Secrets, ConfigMaps and Services, with the same placeholders and
+	// parameters. Each has an apiVersion and a kind without placeholders, and
+	// metadata.name. Of metadata, only name, labels and annotations are used:
+	// the objects are in the namespace of the VirtualMachine. The subresource
+	// process returns them; a VirtualMachine that refers to a template with
+	// objects is denied. This field is Stencil's own.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:XPreserveUnknownFields
+	Objects []runtime.RawExtension `json:"objects,omitempty"`
 
 	// UndefinedReferences specifies what happens to ${NAME} if no parameter is
 	// named NAME. Reject, the default, rejects the template. Keep leaves the

@@ -44,7 +44,7 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "convert [NAME... | -f FILE...]",
 		Short: "Convert OpenShift Templates to VirtualMachineTemplates",
-		Long: `Convert OpenShift Templates to VirtualMachineTemplates, each of which must hold one VirtualMachine and nothing else.
+		Long: `Convert OpenShift Templates to VirtualMachineTemplates, each of which must hold one VirtualMachine. Its other objects become spec.objects.
 
 They go to the standard output, and the result for each Template, with everything that is lost or changed, to standard error. Templates are in files and folders (-f), or in the cluster, where reading them takes the permission to get
 templates of template.openshift.io.`,

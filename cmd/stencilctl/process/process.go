@@ -57,6 +57,7 @@ func NewProcess(streams cli.Streams) *cobra.Command {
 		Use:   "process [NAME | -f FILE]",
 		Short: "Print the VirtualMachine that a template makes",
 		Long: `Print the VirtualMachine that a template makes. It goes to the standard output, the template's message to standard error.
+If the template has other objects, they are printed as well: YAML and JSON are a List with the VirtualMachine first.
 
 A template of the cluster is processed there, which takes the permission to create virtualmachinetemplates/process, and none
 to read the template. With --local it is read, and rendered here. A template in a file is rendered here and needs no cluster.
@@ -82,7 +83,9 @@ created the VirtualMachine now. Nothing is stored. The exit code is 1 when anyth
 
 // result is the result of processing a template.
 type result struct {
-	vm      map[string]any
+	vm map[string]any
+	// objects are the other objects of the template.
+	objects []any
 	message string
 	// decisions are set when they were requested.
 	decisions []any
@@ -134,8 +137,16 @@ func (p *processing) named(names []string) (string, error) {
 	return names[0], nil
 }
 
-// load reads the template to render locally.
+// load reads the template to render locally, and checks that it can be created from if that is requested.
 func (p *processing) load(ctx context.Context, name string) (*templates.Template, error) {
+	t, err := p.read(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return t, p.creatable(t.From, t.Compiled.Objects())
+}
+
+func (p *processing) read(ctx context.Context, name string) (*templates.Template, error) {
 	if name == "" {
 		return templates.Read(p.reader, p.file)
 	}
@@ -172,10 +183,11 @@ func (p *processing) make(ctx context.Context, name string, given map[string]str
 }
 
 func (p *processing) locally(ctx context.Context, t *templates.Template, given map[string]string) (*result, error) {
-	vm, message, err := t.Render(given)
+	rendered, err := t.Render(given)
 	if err != nil {
 		return nil, err
 	}
+	vm := rendered.VM
 	for _, name := range t.Unused(given) {
 		fmt.Fprintf(p.streams.Err, "Warning: parameter %s is declared and never referred to\n", name)
 	}
@@ -186,8 +198,8 @@ func (p *processing) locally(ctx context.Context, t *templates.Template, given m
 	if len(violations) > 0 {
 		return nil, cli.Usage(fmt.Errorf("the VirtualMachine does not satisfy the rules that come with it:\n  %s", strings.Join(violations, "\n  ")))
 	}
-	made := &result{vm: vm, message: message}
-	metadata, _ := vm["metadata"].(map[string]any)
+	made := &result{vm: vm, objects: rendered.Objects, message: rendered.Message}
+	metadata := metadataOf(vm)
 	namespace := machine.StringAt(metadata, "namespace")
 	switch {
 	case p.target == "":
@@ -195,7 +207,9 @@ func (p *processing) locally(ctx context.Context, t *templates.Template, given m
 		return nil, cli.Usage(fmt.Errorf("--target-namespace %s: the parameters put the VirtualMachine into namespace %s", p.target, namespace))
 	default:
 		namespace = p.target
-		metadata["namespace"] = namespace
+		for _, object := range made.all() {
+			metadataOf(object)["namespace"] = namespace
+		}
 	}
 	if !p.create || p.dryRun.Client() {
 		return made, nil
@@ -246,8 +260,12 @@ func (p *processing) remotely(ctx context.Context, name string, given map[string
 	if vm == nil {
 		return nil, cli.Cluster(fmt.Errorf("%s%s: the answer holds no VirtualMachine", doing, at))
 	}
+	objects, _ := answer["objects"].([]any)
+	if err := p.creatable(at.String(), kindsAndNames(objects)); err != nil {
+		return nil, err
+	}
 	decisions, _ := answer["decisions"].([]any)
-	return &result{vm: vm, message: machine.StringAt(answer, "message"), decisions: decisions}, nil
+	return &result{vm: vm, objects: objects, message: machine.StringAt(answer, "message"), decisions: decisions}, nil
 }
 
 // unserved adds a hint to the error of a cluster that does not serve the API of subresources.
@@ -269,6 +287,9 @@ func (p *processing) show(made *result) error {
 	switch {
 	case p.format.Is(cli.Name):
 		fmt.Fprintln(p.streams.Out, "virtualmachine.kubevirt.io/"+name)
+		for _, object := range made.objects {
+			fmt.Fprintln(p.streams.Out, resourceName(object))
+		}
 		return nil
 	case p.format.Is(cli.Table) && p.did != "":
 		fmt.Fprintf(p.streams.Out, "virtualmachine.kubevirt.io/%s %s%s\n", name, p.did, p.dryRun.Suffix())
@@ -277,16 +298,22 @@ func (p *processing) show(made *result) error {
 		spec, _ := made.vm["spec"].(map[string]any)
 		instancetype, _ := spec["instancetype"].(map[string]any)
 		preference, _ := spec["preference"].(map[string]any)
-		return cli.Columns(p.streams.Out,
+		err := cli.Columns(p.streams.Out,
 			[]string{"NAMESPACE", "NAME", "INSTANCETYPE", "PREFERENCE", "RUNSTRATEGY"},
 			[]string{orNone(namespace), orNone(name), orNone(machine.StringAt(instancetype, "name")), orNone(machine.StringAt(preference, "name")), orNone(machine.StringAt(spec, "runStrategy"))})
+		if err != nil || len(made.objects) == 0 {
+			return err
+		}
+		return p.tabulate(made.objects)
+	case len(made.objects) > 0:
+		return p.format.Write(p.streams.Out, map[string]any{"apiVersion": "v1", "kind": "List", "items": made.all()})
 	default:
 		return p.format.Write(p.streams.Out, made.vm)
 	}
 }
 
 func names(vm map[string]any) (name, namespace string) {
-	metadata, _ := vm["metadata"].(map[string]any)
+	metadata := metadataOf(vm)
 	if name = machine.StringAt(metadata, "name"); name == "" {
 		name = machine.StringAt(metadata, "generateName")
 	}

@@ -83,22 +83,37 @@ func compile(object *v1beta1.VirtualMachineTemplate, from string) (*Template, er
 	return &Template{Object: object, Compiled: compiled, From: from}, nil
 }
 
-// Render renders the VirtualMachine of the template. The error is about the values, or about
-// their effect on the VirtualMachine.
-func (t *Template) Render(values map[string]string) (vm map[string]any, message string, err error) {
+// Rendered is what a template makes.
+type Rendered struct {
+	VM map[string]any
+	// Objects are the other objects.
+	Objects []any
+	Message string
+}
+
+// Render renders the template. The error is about the values, or about their effect on the
+// VirtualMachine and the other objects.
+func (t *Template) Render(values map[string]string) (*Rendered, error) {
 	binding, err := t.Compiled.Bind(values)
 	if err != nil {
-		return nil, "", cli.Usage(Listed(fmt.Sprintf("the template %s cannot be processed", t.From), err))
+		return nil, cli.Usage(Listed(fmt.Sprintf("the template %s cannot be processed", t.From), err))
 	}
 	rendered, err := t.Compiled.Render(binding)
 	if err != nil {
-		return nil, "", cli.Usage(Listed(fmt.Sprintf("the template %s cannot be processed", t.From), err))
+		return nil, cli.Usage(Listed(fmt.Sprintf("the template %s cannot be processed", t.From), err))
 	}
-	vm, err = machine.Decode(rendered.JSON())
-	if err != nil {
-		return nil, "", cli.Internal(err)
+	made := &Rendered{Message: rendered.Message()}
+	if made.VM, err = machine.Decode(rendered.JSON()); err != nil {
+		return nil, cli.Internal(err)
 	}
-	return vm, rendered.Message(), nil
+	if objects := rendered.Objects(); objects != nil {
+		list, err := machine.Decode(fmt.Appendf(nil, `{"items":%s}`, objects))
+		if err != nil {
+			return nil, cli.Internal(err)
+		}
+		made.Objects, _ = list["items"].([]any)
+	}
+	return made, nil
 }
 
 // Unused returns the given parameters that have no effect.

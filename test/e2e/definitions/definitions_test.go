@@ -39,6 +39,9 @@ func TestSchemas(t *testing.T) {
 		"100 parameters, as large as they may be":                        {kind: template, spec: parameters(100)},
 		"256 parameters, as large as they may be":                        {kind: template, spec: parameters(256)},
 
+		"32 other objects, with fields that nobody knows": {kind: template, spec: `{virtualMachine: {}, objects: [` + strings.Repeat(`{apiVersion: v1, kind: "${A}", anything: [{goes: 1}]}, `, 32) + `]}`},
+		"33 other objects":                         {kind: template, spec: `{virtualMachine: {}, objects: [` + strings.Repeat(`{}, `, 33) + `]}`, refused: `spec.objects: Too many: 33: must have at most 32 items`},
+		"another object that is none":              {kind: template, spec: `{virtualMachine: {}, objects: [text]}`, refused: `spec.objects[0]: Invalid value: "string": spec.objects[0] in body must be of type object: "string"`},
 		"no VirtualMachine":                        {kind: template, spec: `{message: hi}`, refused: `spec.virtualMachine: Required value`},
 		"257 parameters":                           {kind: template, spec: parameters(257), refused: `spec.parameters: Too many: 257: must have at most 256 items`},
 		"a parameter without a name":               {kind: template, spec: `{virtualMachine: {}, parameters: [{value: a}]}`, refused: `spec.parameters[0].name: Required value`},

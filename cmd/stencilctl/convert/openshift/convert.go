@@ -109,23 +109,49 @@ func (c *conversion) convert(template map[string]any) *v1beta1.VirtualMachineTem
 		}
 	}
 	out.Spec.Parameters = c.parameters(template["parameters"])
-	vm := c.vm(template["objects"])
-	if vm == nil {
+	objects, _ := template["objects"].([]any)
+	if c.vm(objects) == nil {
 		return nil
 	}
+	c.others(objects)
 	c.metadata(template["metadata"], out)
-	out.Spec.ObjectLabels = c.labels(template["labels"], vm)
-	at := fmt.Sprintf("objects[%d]", c.index)
-	vm = c.rewrite(vm, at).(map[string]any)
+	out.Spec.ObjectLabels = c.labels(template["labels"], objects)
+	for i, object := range objects {
+		at := fmt.Sprintf("objects[%d]", i)
+		raw, err := json.Marshal(c.rewrite(object, at))
+		if err != nil {
+			c.reject(at, "it cannot be written as JSON: %v", err)
+			return nil
+		}
+		if i == c.index {
+			out.Spec.VirtualMachine = &runtime.RawExtension{Raw: raw}
+		} else {
+			out.Spec.Objects = append(out.Spec.Objects, runtime.RawExtension{Raw: raw})
+		}
+	}
 	message, _ := template["message"].(string)
 	out.Spec.Message = c.text(message, "message", false)
-	raw, err := json.Marshal(vm)
-	if err != nil {
-		c.reject(at, "it cannot be written as JSON: %v", err)
-		return nil
-	}
-	out.Spec.VirtualMachine = &runtime.RawExtension{Raw: raw}
 	return out
+}
+
+// others prepares the objects besides the VirtualMachine. Those that a template cannot hold are
+// rejected when the result is compiled.
+func (c *conversion) others(objects []any) {
+	for i, item := range objects {
+		if i == c.index {
+			continue
+		}
+		at := fmt.Sprintf("objects[%d]", i)
+		object, isObject := item.(map[string]any)
+		if !isObject {
+			c.reject(at, "must be an object")
+			continue
+		}
+		c.object(object, at, "the object is created in the namespace of the VirtualMachine")
+	}
+	if len(objects) > 1 {
+		c.note("objects", "those besides the VirtualMachine become spec.objects: process returns them, and no VirtualMachine can refer to the template")
+	}
 }
 
 // parameters converts the parameters of the Template.

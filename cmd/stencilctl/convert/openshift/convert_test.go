@@ -64,6 +64,31 @@ spec:
 			},
 		},
 		{
+			name: "other objects are kept, with the labels of the Template",
+			template: wrap("metadata: {name: '${NAME}'}, spec: {}",
+				"- {apiVersion: v1, kind: Secret, metadata: {name: '${NAME}-keys', namespace: shop, uid: u, finalizers: [x], labels: {app: old}}, stringData: {a: '${NAME} ${HOME}'}, status: {}}\n- {apiVersion: v1, kind: Service, metadata: {name: '${NAME}'}}\nlabels: {app: web}\nparameters: [{name: NAME}]"),
+			want: `
+metadata: {name: a}
+spec:
+  objectLabels: {app: web}
+  objects:
+  - {apiVersion: v1, kind: Secret, metadata: {name: '${NAME}-keys', labels: {}}, stringData: {a: '${NAME} $${HOME}'}}
+  - {apiVersion: v1, kind: Service, metadata: {name: '${NAME}'}}
+  parameters: [{name: NAME}]
+  virtualMachine: {apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: '${NAME}'}, spec: {}}
+`,
+			wantNotes: []string{
+				"objects: those besides the VirtualMachine become spec.objects: process returns them, and no VirtualMachine can refer to the template",
+				`objects[1].metadata.labels[app]: "old" gives way to "web", the label of the Template`,
+				"labels: become objectLabels, and are put on the VirtualMachineInstance as well",
+				"objects[1].stringData.a: ${HOME} stays as it is, because no parameter is called HOME",
+			},
+			wantLoss: []string{
+				"objects[1].metadata.finalizers: is dropped: it belongs to one object",
+				"objects[1].metadata.namespace: is dropped: the object is created in the namespace of the VirtualMachine",
+			},
+		},
+		{
 			name:     "what belongs to one object is dropped",
 			template: wrap("metadata: {name: a, namespace: shop, finalizers: [x], creationTimestamp: null}, spec: {}, status: {ready: true}", ""),
 			want:     "metadata: {name: a}\nspec: {virtualMachine: {apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: a}, spec: {}}}",
@@ -258,13 +283,9 @@ func TestRefusals(t *testing.T) {
 		want           []string
 	}{
 		{
-			name:     "other objects would be lost",
-			template: wrap("spec: {}", "- {apiVersion: v1, kind: Secret, metadata: {name: '${NAME}-keys'}}\n- {apiVersion: cdi.kubevirt.io/v1beta1, kind: DataVolume, metadata: {name: root}}\n- text"),
-			want: []string{
-				"objects[1]: Secret ${NAME}-keys would be lost: a VirtualMachineTemplate holds a VirtualMachine and nothing else",
-				"objects[2]: DataVolume root would be lost: a VirtualMachineTemplate holds a VirtualMachine and nothing else",
-				"objects[3]: an object without a kind would be lost: a VirtualMachineTemplate holds a VirtualMachine and nothing else",
-			},
+			name:     "objects that are none",
+			template: wrap("spec: {}", "- {apiVersion: v1, kind: Secret, metadata: {name: '${NAME}-keys'}}\n- text"),
+			want:     []string{"objects[2]: must be an object"},
 		},
 		{
 			name:     "several VirtualMachines",

@@ -7,12 +7,9 @@ import (
 	"strings"
 )
 
-// vm returns the one VirtualMachine among the objects. Any other object is rejected,
-// because it would be lost.
-func (c *conversion) vm(written any) map[string]any {
-	objects, _ := written.([]any)
+// vm returns the one VirtualMachine among the objects.
+func (c *conversion) vm(objects []any) map[string]any {
 	var found map[string]any
-	var others []int
 	vms := 0
 	for i, item := range objects {
 		object, _ := item.(map[string]any)
@@ -21,8 +18,6 @@ func (c *conversion) vm(written any) map[string]any {
 			if found == nil {
 				found, c.index = object, i
 			}
-		} else {
-			others = append(others, i)
 		}
 	}
 	switch {
@@ -33,32 +28,20 @@ func (c *conversion) vm(written any) map[string]any {
 		c.reject("objects", "there are %d VirtualMachines among them, and a VirtualMachineTemplate holds one: make a Template of each", vms)
 		return nil
 	}
-	for _, i := range others {
-		c.reject(fmt.Sprintf("objects[%d]", i), "%s would be lost: a VirtualMachineTemplate holds a VirtualMachine and nothing else", named(objects[i]))
+	at := fmt.Sprintf("objects[%d]", c.index)
+	if version := scalar(found["apiVersion"]); version != "kubevirt.io/v1" {
+		c.note(at+".apiVersion", "%s becomes kubevirt.io/v1", version)
+		found["apiVersion"] = "kubevirt.io/v1"
 	}
-	c.vmObject(found, fmt.Sprintf("objects[%d]", c.index))
+	c.object(found, at, "a VirtualMachine is created in the namespace of the request")
 	return found
 }
 
-// named returns the kind and name of an object for messages.
-func named(item any) string {
-	object, _ := item.(map[string]any)
+// object removes the fields that a template does not hold. namespaced is the reason why a
+// constant namespace is dropped.
+func (c *conversion) object(object map[string]any, at, namespaced string) {
+	delete(object, "status")
 	metadata, _ := object["metadata"].(map[string]any)
-	kind := scalar(object["kind"])
-	if kind == "" {
-		kind = "an object without a kind"
-	}
-	return strings.TrimSpace(kind + " " + scalar(metadata["name"]))
-}
-
-// vmObject removes the fields that a template does not hold.
-func (c *conversion) vmObject(vm map[string]any, at string) {
-	if version := scalar(vm["apiVersion"]); version != "kubevirt.io/v1" {
-		c.note(at+".apiVersion", "%s becomes kubevirt.io/v1", version)
-		vm["apiVersion"] = "kubevirt.io/v1"
-	}
-	delete(vm, "status")
-	metadata, _ := vm["metadata"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		place := at + ".metadata." + key
 		switch key {
@@ -68,7 +51,7 @@ func (c *conversion) vmObject(vm map[string]any, at string) {
 			if strings.Contains(scalar(metadata[key]), "$") {
 				continue
 			}
-			c.lose(place, "is dropped: a VirtualMachine is created in the namespace of the request")
+			c.lose(place, "is dropped: %s", namespaced)
 		case "creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid":
 		default:
 			c.lose(place, "is dropped: it belongs to one object")
@@ -79,26 +62,16 @@ func (c *conversion) vmObject(vm map[string]any, at string) {
 
 // labels returns the labels of the Template, which override the labels of its objects. Here
 // they are also set on the VirtualMachine's spec.template.
-func (c *conversion) labels(written any, vm map[string]any) map[string]string {
+func (c *conversion) labels(written any, objects []any) map[string]string {
 	labels := texts(written)
 	if len(labels) == 0 {
 		return nil
 	}
-	at := fmt.Sprintf("objects[%d]", c.index)
-	for _, path := range [][]string{{"metadata", "labels"}, {"spec", "template", "metadata", "labels"}} {
-		object := vm
-		for _, key := range path {
-			object, _ = object[key].(map[string]any)
-		}
-		for _, key := range slices.Sorted(maps.Keys(labels)) {
-			old, found := object[key]
-			if !found {
-				continue
-			}
-			if scalar(old) != labels[key] {
-				c.note(at+"."+strings.Join(path, ".")+"["+key+"]", "%q gives way to %q, the label of the Template", scalar(old), labels[key])
-			}
-			delete(object, key)
+	for i, object := range objects {
+		at := fmt.Sprintf("objects[%d]", i)
+		c.override(labels, object, at, "metadata", "labels")
+		if i == c.index {
+			c.override(labels, object, at, "spec", "template", "metadata", "labels")
 		}
 	}
 	converted := make(map[string]string, len(labels))
@@ -107,4 +80,22 @@ func (c *conversion) labels(written any, vm map[string]any) map[string]string {
 	}
 	c.note("labels", "become objectLabels, and are put on the VirtualMachineInstance as well")
 	return converted
+}
+
+// override removes the labels at a path of an object that the Template has as well.
+func (c *conversion) override(labels map[string]string, object any, at string, path ...string) {
+	own, _ := object.(map[string]any)
+	for _, key := range path {
+		own, _ = own[key].(map[string]any)
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		old, found := own[key]
+		if !found {
+			continue
+		}
+		if scalar(old) != labels[key] {
+			c.note(at+"."+strings.Join(path, ".")+"["+key+"]", "%q gives way to %q, the label of the Template", scalar(old), labels[key])
+		}
+		delete(own, key)
+	}
 }
