@@ -37,8 +37,9 @@ type Result struct {
 	templates int
 	// size is that of a template as JSON, in bytes, on average.
 	size int64
-	// bare is how long a client takes to list and decode them, measured before each start.
-	bare []time.Duration
+	// listed is how long a client takes to list and decode them, reflected how long a reflector does that stores nothing. Both are
+	// measured before each start.
+	listed, reflected []time.Duration
 	// empty is a start without any template, full are those with all.
 	empty start
 	full  []start
@@ -72,11 +73,12 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 	}
 	for number := range options.Starts {
 		options.Progress("cache: start %d of %d, and a minute of watching", number+1, options.Starts)
-		bare, err := list(ctx, plane, options.Templates)
-		if err != nil {
+		listed, err1 := list(ctx, plane, options.Templates)
+		reflected, err2 := receive(ctx, plane, options.Templates)
+		if err := errors.Join(err1, err2); err != nil {
 			return nil, err
 		}
-		result.bare = append(result.bare, bare)
+		result.listed, result.reflected = append(result.listed, listed), append(result.reflected, reflected)
 		full, err := measure(ctx, plane, process, observation)
 		if err != nil {
 			return nil, err

@@ -10,8 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
@@ -108,10 +109,14 @@ func post(ctx context.Context, client rest.Interface, golden *v1beta1.VirtualMac
 
 // Client is one of VirtualMachineTemplates.
 func Client(config *rest.Config) (rest.Interface, error) {
+	types := runtime.NewScheme()
+	if err := v1beta1.AddToScheme(types); err != nil {
+		return nil, fmt.Errorf("registering templates: %w", err)
+	}
 	config = rest.CopyConfig(config)
 	config.GroupVersion = &v1beta1.GroupVersion
 	config.APIPath = "/apis"
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	config.NegotiatedSerializer = serializer.NewCodecFactory(types).WithoutConversion()
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the API server: %w", err)
