@@ -38,7 +38,7 @@ func (s sink) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// receive returns how long a bare reflector of client-go takes from its request until it has received and decoded the templates: it asks for
+// receive returns how long a bare reflector of client-go takes from its request until it has received and decoded the templates: it requests
 // them as the manager does, by a watch that begins with the stored objects where the API server offers that.
 func receive(ctx context.Context, plane *controlplane.Plane, count int) (time.Duration, error) {
 	client, err := catalogue.Client(plane.AdminConfig())
