@@ -1,8 +1,8 @@
 package template
 
-// program is a VirtualMachine, or the list of the other objects, in the form that Render runs: one text with all pieces of JSON without parameters, and the
-// operations that copy these pieces and fill the parts between them. It is small, because a manager stores one for each
-// template of the cluster.
+// program is a VirtualMachine, or the list of the other objects, in the form that Render runs: one text with all pieces of JSON
+// without parameters, and the operations that copy these pieces and fill the parts between them. It is small, because a manager
+// stores one for each template of the cluster.
 type program struct {
 	text    string
 	ops     []op

@@ -107,16 +107,8 @@ func (c *Cache) Start(ctx context.Context) error {
 // compileFirst compiles the templates of the first list once it has arrived: the cache is synced earlier than if each template were compiled
 // as it arrives. A template that is needed earlier is compiled by its first user.
 func (c *Cache) compileFirst(ctx context.Context) {
-	for !c.Synced() {
-		changed := c.changed.Changed()
-		if c.Synced() {
-			break
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
+	if !cache.WaitForCacheSync(ctx.Done(), c.Synced) {
+		return
 	}
 	for _, t := range c.List() {
 		if ctx.Err() != nil {

@@ -88,6 +88,11 @@ type Action struct {
 	Name string
 }
 
+// CopyDisks returns the action of copying claims and VolumeSnapshots of a namespace, as CDI checks it.
+func CopyDisks(namespace string) Action {
+	return Action{Verb: Create, Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes", Subresource: "source", Namespace: namespace}
+}
+
 // String returns the action for messages: create virtualmachinetemplates in golden, get virtualmachines shop/web.
 func (a Action) String() string {
 	resource := a.Resource

@@ -167,14 +167,14 @@ func (f *fixture) cleanUp(ctx context.Context) error {
 	}
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	left := -1
+	left := 0
 	for {
 		found, err := f.deleteVMs(ctx)
 		if err == nil {
 			left = found
-		}
-		if left == 0 {
-			break
+			if left == 0 {
+				break
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -62,9 +62,7 @@ func (h *Handler) warnOfDisks(ctx context.Context, namespace string, loans []dis
 		if loan.Denial == "" {
 			continue
 		}
-		action := permission.Action{
-			Verb: permission.Create, Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes", Subresource: "source", Namespace: loan.Source.Namespace,
-		}
+		action := permission.CopyDisks(loan.Source.Namespace)
 		if loan.Source.Kind != disks.DataSourceKind {
 			action.Name = loan.Source.Name
 		}

@@ -72,8 +72,7 @@ func namesDisks(object *v1beta1.VirtualMachineTemplate) bool {
 
 // mayCopy reports whether the user may copy any claim or VolumeSnapshot of the namespace, as the policy disk-lending does.
 func (l *Lending) mayCopy(ctx context.Context, user authenticationv1.UserInfo, namespace string) (bool, error) {
-	copies := permission.Action{Verb: permission.Create, Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes", Subresource: "source", Namespace: namespace}
-	if may, err := l.permissions.May(ctx, user, copies); may || err != nil {
+	if may, err := l.permissions.May(ctx, user, permission.CopyDisks(namespace)); may || err != nil {
 		return may, err
 	}
 	for _, resource := range []string{"pods", "persistentvolumeclaims"} {

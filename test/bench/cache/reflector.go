@@ -14,30 +14,6 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane"
 )
 
-// sink is a store of a reflector that stores nothing.
-type sink struct{ listed chan int }
-
-// Add implements cache.ReflectorStore, as do the methods below.
-func (sink) Add(any) error { return nil }
-
-// Update is for a watch that continues.
-func (sink) Update(any) error { return nil }
-
-// Delete is for a watch that continues.
-func (sink) Delete(any) error { return nil }
-
-// Resync is never needed.
-func (sink) Resync() error { return nil }
-
-// Replace receives the list.
-func (s sink) Replace(objects []any, _ string) error {
-	select {
-	case s.listed <- len(objects):
-	default:
-	}
-	return nil
-}
-
 // receive returns how long a bare reflector of client-go takes from its request until it has received and decoded the templates: it requests
 // them as the manager does, by a watch that begins with the stored objects where the API server offers that.
 func receive(ctx context.Context, plane *controlplane.Plane, count int) (time.Duration, error) {
@@ -47,12 +23,19 @@ func receive(ctx context.Context, plane *controlplane.Plane, count int) (time.Du
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
-	store := sink{listed: make(chan int, 1)}
+	received := make(chan int, 1)
+	nothing := &cache.FakeCustomStore{ReplaceFunc: func(objects []any, _ string) error {
+		select {
+		case received <- len(objects):
+		default:
+		}
+		return nil
+	}}
 	watch := cache.NewListWatchFromClient(client, "virtualmachinetemplates", metav1.NamespaceAll, fields.Everything())
 	begin := time.Now()
-	go cache.NewReflectorWithOptions(watch, &v1beta1.VirtualMachineTemplate{}, store, cache.ReflectorOptions{}).RunWithContext(ctx)
+	go cache.NewReflectorWithOptions(watch, &v1beta1.VirtualMachineTemplate{}, nothing, cache.ReflectorOptions{}).RunWithContext(ctx)
 	select {
-	case listed := <-store.listed:
+	case listed := <-received:
 		if listed != count {
 			return 0, fmt.Errorf("the reflector has received %d templates, not %d", listed, count)
 		}
