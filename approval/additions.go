@@ -3,9 +3,11 @@ package approval
 import (
 	"fmt"
 	"sync"
+
+	contract "github.com/vmstencil/stencil/api/template"
 )
 
-// clusterAdditions are the places at which KubeVirt v1.8, and the MAC pools that are usually installed with it, add to the spec of VirtualMachines:
+// clusterAdditions are the places at which Stencil, KubeVirt v1.8, and the MAC pools that are usually installed with it, add to the spec of VirtualMachines:
 // on creation what the guest would otherwise lose at its next start, later what snapshots and restores need. The instance type and preference that
 // KubeVirt infers from a volume are not listed; see inferred.
 var clusterAdditions = []string{
@@ -15,6 +17,7 @@ var clusterAdditions = []string{
 	"spec.preference.revisionName",
 	`spec.template.metadata.annotations["kubevirt.io/pci-interface-slot-count"]`,
 	`spec.template.metadata.annotations["kubevirt.io/pci-topology-version"]`,
+	`spec.template.metadata.annotations["` + contract.AnnotationHold + `"]`,
 	"spec.template.spec.architecture",
 	"spec.template.spec.domain.devices.interfaces[*].macAddress",
 	"spec.template.spec.domain.firmware.serial",

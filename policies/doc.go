@@ -36,6 +36,7 @@
 //	stencilNamespace  string           the namespace of the release, which is never governed
 //	managerUser       string           the username of the manager
 //	diskUser          string           the username under which the manager creates disks that templates lend; empty if it creates none
+//	objectUser        string           the username under which the manager creates the objects of templates; empty if it creates none
 //	exemptUsers       list of strings  users exempt from approvals: Kubernetes' own
 //	exemptAccounts    list of strings  names of service accounts that are exempt if they also have verb bypass on templateapprovals
 //	apiserverUser     string           the username of stencil-apiserver; empty if it is not installed

@@ -11,12 +11,14 @@ import (
 	approvalcache "github.com/vmstencil/stencil/cache/approvals"
 	diskcache "github.com/vmstencil/stencil/cache/disks"
 	instancetypecache "github.com/vmstencil/stencil/cache/instancetypes"
+	"github.com/vmstencil/stencil/cache/objectkeys"
 	policycache "github.com/vmstencil/stencil/cache/policies"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/exemption"
 	"github.com/vmstencil/stencil/reconcilers/capture"
 	"github.com/vmstencil/stencil/reconcilers/compliance"
 	"github.com/vmstencil/stencil/reconcilers/lending"
+	"github.com/vmstencil/stencil/reconcilers/objects"
 	"github.com/vmstencil/stencil/reconcilers/policylibrary"
 	"github.com/vmstencil/stencil/reconcilers/readiness"
 	"github.com/vmstencil/stencil/reconcilers/selfprotection"
@@ -46,6 +48,11 @@ type Options struct {
 	Audit Audit
 	// DiskAccount is the username under which disks that templates lend are created. If empty, none are.
 	DiskAccount string
+	// ObjectAccount is the username under which objects of templates besides the VirtualMachine are created. If empty, none are.
+	ObjectAccount string
+	// ObjectKeys is required if ObjectAccount is set. ObjectKeysSecret is its Secret.
+	ObjectKeys       *objectkeys.Cache
+	ObjectKeysSecret types.NamespacedName
 	// ReadinessDryRun enables dry runs of the VirtualMachine of every template.
 	ReadinessDryRun bool
 
@@ -93,6 +100,9 @@ func Setup(mgr manager.Manager, o Options) error {
 		return err
 	}
 	if err := setupLending(mgr, o); err != nil {
+		return err
+	}
+	if err := setupObjects(mgr, o); err != nil {
 		return err
 	}
 	if o.PolicyLibrary != "" {
@@ -186,4 +196,24 @@ func setupLending(mgr manager.Manager, o Options) error {
 		return err
 	}
 	return loans.SetupWithManager(mgr)
+}
+
+// setupObjects adds the reconcilers that create the objects of templates besides the VirtualMachine, and make the keys that encrypt them until
+// then.
+func setupObjects(mgr manager.Manager, o Options) error {
+	if o.ObjectAccount == "" {
+		return nil
+	}
+	created, err := objects.New(objects.Options{
+		Config:     mgr.GetConfig(),
+		Account:    o.ObjectAccount,
+		Keys:       o.ObjectKeys,
+		Recorder:   mgr.GetEventRecorder("stencil-objects"),
+		Registerer: o.Registerer,
+		Logger:     mgr.GetLogger().WithName("objects"),
+	})
+	if err != nil {
+		return err
+	}
+	return created.SetupWithManager(mgr, o.ObjectKeysSecret)
 }

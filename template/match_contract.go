@@ -61,7 +61,7 @@ func ownedAnnotation(key string) bool {
 	return key == contract.AnnotationTemplateRef || key == contract.AnnotationRendered ||
 		key == contract.AnnotationCreatedBy || key == contract.AnnotationBoundValues ||
 		key == contract.AnnotationDefaultsApplied || key == contract.AnnotationDefaultsFailed ||
-		key == lastApplied || strings.HasPrefix(key, contract.AnnotationParameterPrefix)
+		key == contract.AnnotationPendingObjects || key == lastApplied || strings.HasPrefix(key, contract.AnnotationParameterPrefix)
 }
 
 // ownedLabel reports whether a label of a VirtualMachine never comes from the template.

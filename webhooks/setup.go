@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
@@ -14,6 +15,7 @@ import (
 	instancetypecache "github.com/vmstencil/stencil/cache/instancetypes"
 	kubevirtconfig "github.com/vmstencil/stencil/cache/kubevirt"
 	"github.com/vmstencil/stencil/cache/macaddresses"
+	"github.com/vmstencil/stencil/cache/objectkeys"
 	policycache "github.com/vmstencil/stencil/cache/policies"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/defaulting"
@@ -21,6 +23,7 @@ import (
 	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/delegation"
 	"github.com/vmstencil/stencil/internal/disks"
+	"github.com/vmstencil/stencil/internal/objects"
 	"github.com/vmstencil/stencil/webhooks/approvals"
 	"github.com/vmstencil/stencil/webhooks/defaults"
 	"github.com/vmstencil/stencil/webhooks/instances"
@@ -62,8 +65,12 @@ type Options struct {
 	// DecisionLogSample is the fraction of policy decisions that is logged, from 0 to 1.
 	DecisionLogSample float64
 	// Lending reports that the manager creates the disks that templates lend.
-	Lending    bool
-	Defaulting Defaulting
+	Lending bool
+	// ObjectKeys encrypt the objects of templates besides the VirtualMachine, of the kinds of ObjectResources, until they are created. If nil,
+	// VirtualMachines of such templates are denied.
+	ObjectKeys      *objectkeys.Cache
+	ObjectResources []string
+	Defaulting      Defaulting
 }
 
 // Defaulting are the settings of the webhook that calls the defaulter.
@@ -128,6 +135,7 @@ func Setup(mgr manager.Manager, o Options) error {
 				Server:      server,
 				AwaitState:  o.Approvals.AwaitState,
 				Lending:     o.Lending,
+				Objects:     attachable(mgr, o),
 			}),
 		},
 		{
@@ -184,6 +192,14 @@ func Setup(mgr manager.Manager, o Options) error {
 		o.Server.Register(webhook)
 	}
 	return setupDefaults(mgr, o)
+}
+
+// attachable returns the dependencies for templates with other objects; nil if VirtualMachines of such templates are denied.
+func attachable(mgr manager.Manager, o Options) *render.Objects {
+	if o.ObjectKeys == nil {
+		return nil
+	}
+	return &render.Objects{Kinds: objects.NewKinds(mgr.GetRESTMapper(), o.ObjectResources), Keys: o.ObjectKeys.Keys, Now: time.Now}
 }
 
 // setupDefaults registers the webhook that calls the defaulter, and adds the observer of the defaulter.

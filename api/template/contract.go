@@ -67,3 +67,17 @@ const (
 	DiskAccessLend  = "Lend"
 	DiskAccessNone  = "None"
 )
+
+// Annotations for the objects of a template besides the VirtualMachine, which are created after the VirtualMachine.
+const (
+	// AnnotationPendingObjects on a VirtualMachine holds its objects that do not exist yet, encrypted. The render webhook writes it and
+	// discards a value that users send; it is removed when the objects exist.
+	AnnotationPendingObjects = "objects.template.kubevirt.io/pending"
+
+	// AnnotationHold in spec.template of a VirtualMachine exists for as long as AnnotationPendingObjects. The VirtualMachineInstance inherits
+	// it, and an admission policy denies the creation of an instance that has it: a VirtualMachine does not start without its objects.
+	AnnotationHold = "objects.template.kubevirt.io/hold"
+
+	// LabelObjectOwner on an object holds the UID of the VirtualMachine that it was created for.
+	LabelObjectOwner = "objects.template.kubevirt.io/owner"
+)

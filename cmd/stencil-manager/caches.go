@@ -13,6 +13,7 @@ import (
 	instancetypecache "github.com/vmstencil/stencil/cache/instancetypes"
 	kubevirtconfig "github.com/vmstencil/stencil/cache/kubevirt"
 	"github.com/vmstencil/stencil/cache/macaddresses"
+	"github.com/vmstencil/stencil/cache/objectkeys"
 	policycache "github.com/vmstencil/stencil/cache/policies"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/rego"
@@ -26,6 +27,8 @@ type caches struct {
 	policies      *policycache.Cache
 	exempt        *exemptioncache.Cache
 	disks         *diskcache.Cache
+	// objectKeys is nil if no objects are created.
+	objectKeys *objectkeys.Cache
 	// compiler compiles policies, both cached ones and those to be stored.
 	compiler *rego.Compiler
 	// kubevirt is nil without defaulting.
@@ -88,6 +91,16 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 	runnables := map[string]manager.Runnable{
 		"template": c.templates, "approval": c.approvals, "instance type": c.instancetypes, "policy": c.policies, "exemption": c.exempt,
 		"disk": c.disks,
+	}
+	if o.objectAccount != "" {
+		if c.objectKeys, err = objectkeys.New(objectkeys.Options{
+			Config: mgr.GetConfig(),
+			Logger: logger.WithName("objectkeys"),
+			Secret: o.objectKeysSecret(),
+		}); err != nil {
+			return c, err
+		}
+		runnables["object key"] = c.objectKeys
 	}
 	if o.defaultingSocket != "" {
 		if c.kubevirt, err = kubevirtconfig.New(kubevirtconfig.Options{

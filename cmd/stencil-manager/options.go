@@ -44,6 +44,11 @@ type options struct {
 	auditInterval time.Duration
 	// diskAccount is the user as which disks that templates lend are created.
 	diskAccount string
+	// objectAccount is the user as which objects of templates besides the VirtualMachine are created. objectResources are their resources, and
+	// objectKeys is the name of the Secret with the keys that encrypt them until then.
+	objectAccount   string
+	objectResources program.List
+	objectKeys      string
 	// readinessDryRun enables trying templates in dry runs.
 	readinessDryRun bool
 	// decisionLogSample is the fraction of policy decisions that is logged.
@@ -130,6 +135,12 @@ func (o *options) bind(flags *flag.FlagSet) {
 
 	flags.StringVar(&o.diskAccount, "disk-account", "",
 		"Full name of the service account as which the manager creates the disks that templates lend; it must be permitted to impersonate it. If empty, no disk is lent.")
+	flags.StringVar(&o.objectAccount, "object-account", "",
+		"Full name of the service account as which the manager creates the objects that templates have besides the VirtualMachine; it must be permitted to impersonate it. If empty, VirtualMachines of templates with objects are denied.")
+	flags.Var(&o.objectResources, "object-resources",
+		"Resources, separated by commas, of these objects, such as secrets and networkpolicies.networking.k8s.io. Templates with others are denied.")
+	flags.StringVar(&o.objectKeys, "object-keys-secret", "stencil-object-keys",
+		"Secret in the manager's own namespace that holds the keys with which these objects are encrypted until they are created. The manager makes it.")
 	flags.StringVar(&o.apiserverUser, "apiserver-user", "",
 		"Full name of the user as which stencil-apiserver creates VirtualMachines for other users: its requests are evaluated as those of the users that they name. If empty, delegation is disabled.")
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/vmstencil/stencil/approval"
@@ -12,6 +13,11 @@ import (
 
 // exemptNames returns the names of --exempt-users.
 func (o *options) exemptNames() exemption.Names { return exemption.Parse(o.exemptUsers, o.namespace) }
+
+// objectKeysSecret returns the Secret with the keys that encrypt objects.
+func (o *options) objectKeysSecret() types.NamespacedName {
+	return types.NamespacedName{Namespace: o.namespace, Name: o.objectKeys}
+}
 
 // reconcilers returns the options of the reconcilers.
 func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
@@ -44,8 +50,11 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 			OpenEntryPoints: o.openEntryPoints,
 			WritableKeys:    o.writableKeys,
 		},
-		DiskAccount:     o.diskAccount,
-		ReadinessDryRun: o.readinessDryRun,
+		DiskAccount:      o.diskAccount,
+		ObjectAccount:    o.objectAccount,
+		ObjectKeys:       c.objectKeys,
+		ObjectKeysSecret: o.objectKeysSecret(),
+		ReadinessDryRun:  o.readinessDryRun,
 		PolicyWebhooks: reconcilers.PolicyWebhooks{
 			Configuration: o.policyWebhooks,
 			Reference:     o.policyWebhooksTrust,

@@ -24,6 +24,8 @@ func (o *options) webhooks(server *serving.Server, c caches) webhooks.Options {
 		APIServerUser:     o.apiserverUser,
 		DecisionLogSample: o.decisionLogSample,
 		Lending:           o.diskAccount != "",
+		ObjectKeys:        c.objectKeys,
+		ObjectResources:   o.objectResources,
 		Defaulting: webhooks.Defaulting{
 			Socket:     o.defaultingSocket,
 			Policy:     o.defaultingPolicy(),

@@ -78,5 +78,5 @@ func IsContract(annotation string) bool {
 	return annotation == contract.AnnotationTemplateRef || annotation == contract.AnnotationRendered ||
 		annotation == contract.AnnotationCreatedBy || annotation == contract.AnnotationBoundValues ||
 		annotation == contract.AnnotationDefaultsApplied || annotation == contract.AnnotationDefaultsFailed ||
-		annotation == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(annotation, contract.AnnotationParameterPrefix)
+		annotation == contract.AnnotationPendingObjects || annotation == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(annotation, contract.AnnotationParameterPrefix)
 }

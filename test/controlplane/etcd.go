@@ -41,3 +41,6 @@ func (p *Plane) awaitEtcd(ctx context.Context, started *process) error {
 		return err
 	})
 }
+
+// EtcdData returns the folder with all that etcd has stored, earlier versions of objects included.
+func (p *Plane) EtcdData() string { return p.folder.file("etcd") }

@@ -69,6 +69,11 @@ func CloudInit(name, userData string) Modifier {
 	return disk(name, "cloudInitNoCloud", map[string]any{"userData": userData})
 }
 
+// CloudInitSecret adds a volume with the user data of a Secret, and a virtio disk for it.
+func CloudInitSecret(name, secret string) Modifier {
+	return disk(name, "cloudInitNoCloud", map[string]any{"secretRef": map[string]any{"name": secret}})
+}
+
 // DataVolumeTemplate adds a template of an empty DataVolume of this size, such as 1Gi, a volume with it and a virtio disk.
 func DataVolumeTemplate(name, size string) Modifier {
 	return DataVolumeDisk(name, name, "{source: {blank: {}}, storage: {resources: {requests: {storage: "+size+"}}}}")

@@ -2,6 +2,7 @@ package install
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -70,6 +71,18 @@ func (o Options) ManagerArgs() []string {
 	if readiness["dryRun"] == true {
 		exempt = append(slices.Clone(exempt), "system:serviceaccount:"+o.Namespace+":"+prefix+"-manager")
 	}
+	resources := []string{"secrets", "configmaps", "services"}
+	if values, _ := o.Values["objects"].(map[string]any); values != nil {
+		listed, _ := values["resources"].([]any)
+		resources = nil
+		for _, each := range listed {
+			resources = append(resources, fmt.Sprint(each))
+		}
+	}
+	objectAccount := "system:serviceaccount:" + o.Namespace + ":" + prefix + "-objects"
+	if len(resources) > 0 {
+		exempt = append(slices.Clone(exempt), objectAccount)
+	}
 	arguments := []string{
 		"--leader-election-namespace=" + o.Namespace,
 		"--certificate-source=authority",
@@ -88,6 +101,9 @@ func (o Options) ManagerArgs() []string {
 	}
 	if disks, _ := o.Values["diskAccess"].(map[string]any); disks["mode"] != "None" {
 		arguments = append(arguments, "--disk-account=system:serviceaccount:"+o.Namespace+":"+prefix+"-disks")
+	}
+	if len(resources) > 0 {
+		arguments = append(arguments, "--object-account="+objectAccount, "--object-resources="+strings.Join(resources, ","), "--object-keys-secret="+prefix+"-object-keys")
 	}
 	entryPoints, _ := o.Values["entryPoints"].(map[string]any)
 	var open []string

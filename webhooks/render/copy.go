@@ -27,7 +27,9 @@ func retainCopy(vm machine.Object, from machine.Record) result {
 	p := &mutation.Patch{}
 	setMetadata(p, "labels", vm.Labels, nil, from.Labels())
 	// The user who created the original VM through stencil-apiserver is not the user who copied it.
-	discard(p, vm.Annotations, contract.AnnotationCreatedBy, contract.AnnotationBoundValues)
+	discard(p, vm.Annotations, contract.AnnotationCreatedBy, contract.AnnotationBoundValues, contract.AnnotationPendingObjects)
 	forget(p, vm.Annotations, from.Sensitive)
+	// A copy has the objects of the original VM, and none of its own that it could wait for.
+	release(p, vm.Spec)
 	return result{patch: p}
 }

@@ -17,6 +17,7 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/delegation"
 	"github.com/vmstencil/stencil/internal/disks"
+	"github.com/vmstencil/stencil/internal/objects"
 	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/template/validations"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
@@ -48,6 +49,8 @@ type result struct {
 	warnings   []string
 	causes     field.ErrorList
 	objections []approval.Objection
+	// objects are the other objects of the template.
+	objects attached
 	// loans are disks that the template may not lend; see borrowed.
 	loans []disks.Loan
 	// templateChanged reports that the values were bound for another version of the template.
@@ -61,10 +64,6 @@ func (c creation) decide() result {
 	}
 	if c.templateChanged(compiled) {
 		return result{templateChanged: true}
-	}
-	if objects := compiled.Objects(); len(objects) > 0 {
-		ref := c.reference.String()
-		return result{causes: field.ErrorList{field.Forbidden(machine.AnnotationsPath.Key(contract.AnnotationTemplateRef), machine.ObjectsDenial(ref, ref, objects))}}
 	}
 	explicit := c.object.Parameters()
 	name := c.name()
@@ -177,9 +176,16 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 		return c.reject(&template.InvalidError{Causes: field.ErrorList{field.Invalid(field.NewPath("metadata", "namespace"), c.namespace,
 			fmt.Sprintf("the template places this VM in namespace %q: create it there, or change the parameter that sets the namespace", base.Metadata.Namespace))}})
 	}
-	name, err := c.finalName(name, base)
-	if err != nil {
-		return result{causes: field.ErrorList{err}}
+	name, invalid := c.finalName(name, base)
+	if invalid != nil {
+		return result{causes: field.ErrorList{invalid}}
+	}
+	others := compiled.Objects()
+	if len(others) > 0 {
+		var err error
+		if base.Spec, err = hold(base.Spec); err != nil {
+			return c.reject(fmt.Errorf("reading what was rendered: %w", err))
+		}
 	}
 
 	p := &mutation.Patch{}
@@ -211,6 +217,9 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 	maps.DeleteFunc(base.Metadata.Annotations, func(key, _ string) bool { return machine.IsContract(key) })
 	stamps := map[string]string{contract.AnnotationRendered: from.String()}
 	discarded := []string{contract.AnnotationBoundValues}
+	if len(others) == 0 {
+		discarded = append(discarded, contract.AnnotationPendingObjects)
+	}
 	if c.delegated {
 		stamps[contract.AnnotationCreatedBy] = c.user.Username
 	} else {
@@ -221,7 +230,13 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 	if left, disclaimed := disclaim(c.object.Metadata["managedFields"], changed); disclaimed {
 		p.Set(mutation.Pointer{"metadata", "managedFields"}, left)
 	}
-	return result{patch: p, warnings: machine.UnusedWarnings(compiled, explicit), loans: c.borrowed(compiled, base.Spec, name, explicit)}
+	return result{
+		patch: p, warnings: machine.UnusedWarnings(compiled, explicit), loans: c.borrowed(compiled, base.Spec, name, explicit),
+		objects: attached{
+			rendered: rendered.Objects(), names: others,
+			binding: objects.Binding{Namespace: c.namespace, Name: name, Record: from.String()},
+		},
+	}
 }
 
 // finalName determines the name if the request leaves it to the template.

@@ -54,6 +54,8 @@ type Options struct {
 	AwaitState func(ctx context.Context, namespace string)
 	// Lending reports that templates lend their disks: a VM whose disk is not lent is created with a warning.
 	Lending bool
+	// Objects are the dependencies for templates with other objects. If nil, VMs of such templates are denied.
+	Objects *Objects
 	// Suffix returns the random end of a generated name, five characters long. If nil, the generator of Kubernetes is
 	// used.
 	Suffix func() string
@@ -68,6 +70,7 @@ type Handler struct {
 	server      delegation.Server
 	awaitState  func(ctx context.Context, namespace string)
 	lending     bool
+	objects     *Objects
 	suffix      func() string
 }
 
@@ -76,7 +79,7 @@ func New(o Options) *Handler {
 	if o.Exempt == nil {
 		o.Exempt = exemption.Users(nil)
 	}
-	h := &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, exempt: o.Exempt, server: o.Server, awaitState: o.AwaitState, lending: o.Lending, suffix: o.Suffix}
+	h := &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, exempt: o.Exempt, server: o.Server, awaitState: o.AwaitState, lending: o.Lending, objects: o.Objects, suffix: o.Suffix}
 	if h.suffix == nil {
 		h.suffix = func() string { return rand.String(machine.SuffixLength) }
 	}
@@ -160,6 +163,11 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	}
 	if decided.templateChanged {
 		return deny.With(apierrors.NewConflict(templateResource, ref.String(), errors.New("it changed while this VM was created from it; create the VM again")).Status())
+	}
+	if len(decided.causes) == 0 {
+		if denial := h.attach(ctx, request, user, ref, &decided); denial != nil {
+			return *denial
+		}
 	}
 	decided.warnings = append(decided.warnings, h.warnOfDisks(ctx, request.Namespace, decided.loans)...)
 	return answer(vm.Name(), decided)

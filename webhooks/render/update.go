@@ -37,6 +37,10 @@ func (u update) decide() result {
 		u.retainStamps(p, "labels", u.object.Labels, u.stored.Labels, stampedLabels)
 		u.retainStamps(p, "annotations", u.object.Annotations, u.stored.Annotations, stampedAnnotations)
 	}
+	if u.stored.Annotations[contract.AnnotationPendingObjects] == nil {
+		// The manifest was read before the objects of the VM existed. It would hold the VM back for ever.
+		release(p, u.object.Spec)
+	}
 	changed = append(changed, forget(p, u.object.Annotations, from.Sensitive)...)
 	if len(p.Operations) > 0 {
 		if err := u.restoreClaims(p, changed); err != nil {
@@ -48,7 +52,7 @@ func (u update) decide() result {
 
 var (
 	stampedLabels      = []string{contract.LabelTemplate, contract.LabelTemplateNamespace, contract.LabelTemplateRevision}
-	stampedAnnotations = []string{contract.AnnotationRendered, contract.AnnotationCreatedBy}
+	stampedAnnotations = []string{contract.AnnotationRendered, contract.AnnotationCreatedBy, contract.AnnotationPendingObjects}
 )
 
 // isOverlay reports whether the client sent the manifest of a VM owner, with only the differences from the template,
@@ -56,6 +60,14 @@ var (
 func (u update) isOverlay(from machine.Record) bool {
 	return u.object.Spec == nil || u.object.Spec["template"] == nil ||
 		from.Sent != "" && machine.Fingerprint(u.object.Spec) == from.Sent && !reflect.DeepEqual(u.object.Spec, u.stored.Spec)
+}
+
+// release removes what holds a VM back from a spec.
+func release(p *mutation.Patch, spec map[string]any) {
+	at := mutation.Pointer{"template", "metadata", "annotations", contract.AnnotationHold}
+	if lookup(spec, at) != nil {
+		p.Remove(slices.Concat(mutation.Pointer{"spec"}, at))
+	}
 }
 
 // applyOverlay merges the object of the request over the stored one, without the fields that the sender's previous manifest

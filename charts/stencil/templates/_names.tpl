@@ -96,6 +96,25 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.disks.name" .
 {{- end -}}
 {{- end -}}
 
+{{/*
+The service account as which the manager creates objects of templates, and its user name; empty if it creates none. The policy manager-objects
+relies on the end of the name.
+*/}}
+{{- define "stencil.objects.name" -}}
+{{ include "stencil.fullname" . }}-objects
+{{- end -}}
+
+{{- define "stencil.objects.user" -}}
+{{- if .Values.objects.resources -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.objects.name" . }}
+{{- end -}}
+{{- end -}}
+
+{{/* Secret with the keys that encrypt these objects until they are created. */}}
+{{- define "stencil.objects.keys" -}}
+{{ include "stencil.fullname" . }}-object-keys
+{{- end -}}
+
 {{- define "stencil.apiserver.name" -}}
 {{ include "stencil.fullname" . }}-apiserver
 {{- end -}}
@@ -185,11 +204,17 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.apiserver.nam
 {{ include "stencil.fullname" . }}-exempt-users
 {{- end -}}
 
-{{/* Users and service accounts that the chart exempts, as a JSON list. The manager is one of them if it may create VMs, which it does in dry runs only. */}}
+{{/*
+Users and service accounts that the chart exempts, as a JSON list. The manager is one of them if it may create VMs, which it does in dry runs only, and
+its account for objects, which changes two annotations of VMs only.
+*/}}
 {{- define "stencil.exempt.all" -}}
 {{- $users := .Values.exemptUsers -}}
 {{- if .Values.readiness.dryRun -}}
 {{- $users = append $users (include "stencil.manager.user" .) -}}
+{{- end -}}
+{{- with include "stencil.objects.user" . -}}
+{{- $users = append $users . -}}
 {{- end -}}
 {{- toJson $users -}}
 {{- end -}}

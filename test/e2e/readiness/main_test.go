@@ -31,7 +31,7 @@ type stage struct {
 
 // full is for the tests that need nothing of their own.
 var full = &stage{options: platform.Options{
-	KubeVirt: true, ControllerManager: true, CDI: true, Log: os.Stderr,
+	KubeVirt: true, ControllerManager: true, CDI: true, AuditPolicy: objectRequests, Log: os.Stderr,
 	Values: map[string]any{"readiness": map[string]any{"dryRun": true}},
 }}
 

@@ -44,6 +44,11 @@
 {{- with include "stencil.disks.user" . }}
 - --disk-account={{ . }}
 {{- end }}
+{{- with include "stencil.objects.user" . }}
+- --object-account={{ . }}
+- --object-resources={{ join "," $.Values.objects.resources }}
+- --object-keys-secret={{ include "stencil.objects.keys" $ }}
+{{- end }}
 {{- with include "stencil.apiserver.user" . }}
 - --apiserver-user={{ . }}
 {{- end }}

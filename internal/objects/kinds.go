@@ -1,0 +1,46 @@
+package objects
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Kinds are the kinds of objects that are created for VirtualMachines.
+type Kinds struct {
+	mapper    meta.RESTMapper
+	permitted sets.Set[schema.GroupResource]
+}
+
+// NewKinds returns the kinds of resources such as secrets and networkpolicies.networking.k8s.io.
+func NewKinds(mapper meta.RESTMapper, resources []string) Kinds {
+	k := Kinds{mapper: mapper, permitted: sets.Set[schema.GroupResource]{}}
+	for _, each := range resources {
+		k.permitted.Insert(schema.ParseGroupResource(each))
+	}
+	return k
+}
+
+// Denied is why no objects of a kind are created.
+type Denied string
+
+func (d Denied) Error() string { return string(d) }
+
+// Resource returns where objects of a kind are created. The error is a Denied, or temporary: the API server could not be asked.
+func (k Kinds) Resource(apiVersion, kind string) (schema.GroupVersionResource, error) {
+	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
+	mapping, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	switch {
+	case meta.IsNoMatchError(err):
+		return schema.GroupVersionResource{}, Denied(fmt.Sprintf("this cluster does not serve kind %s in apiVersion %s", kind, apiVersion))
+	case err != nil:
+		return schema.GroupVersionResource{}, fmt.Errorf("finding the resource of kind %s: %w", kind, err)
+	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
+		return schema.GroupVersionResource{}, Denied(fmt.Sprintf("kind %s has no namespace, and a VirtualMachine owns objects of its namespace only", kind))
+	case !k.permitted.Has(mapping.Resource.GroupResource()):
+		return schema.GroupVersionResource{}, Denied(fmt.Sprintf("templates create no %s in this cluster: a cluster admin can permit it in the values of Stencil's chart, objects.resources", mapping.Resource.GroupResource()))
+	}
+	return mapping.Resource, nil
+}

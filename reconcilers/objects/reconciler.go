@@ -1,0 +1,270 @@
+package objects
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vmstencil/stencil/cache/objectkeys"
+	"github.com/vmstencil/stencil/internal/excerpt"
+	"github.com/vmstencil/stencil/internal/objects"
+)
+
+const (
+	controllerName = "objects"
+	fieldManager   = "stencil-objects"
+	kindVM         = "VirtualMachine"
+
+	// syncInterval is the delay until a request is tried again while the keys are not synced.
+	syncInterval = time.Second
+
+	// maximumNames is the maximum number of objects that an event names.
+	maximumNames = 8
+
+	// maximumNote is the maximum length of an event's note in bytes.
+	maximumNote = 1 << 10
+)
+
+var virtualMachines = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
+
+// Options are the dependencies of a Reconciler.
+type Options struct {
+	// Config is the manager's. Objects are created as Account, a username that the manager may impersonate.
+	Config     *rest.Config
+	Account    string
+	Keys       *objectkeys.Cache
+	Recorder   events.EventRecorder
+	Registerer prometheus.Registerer
+	Logger     logr.Logger
+}
+
+// Reconciler reconciles VirtualMachines whose objects do not exist yet.
+type Reconciler struct {
+	wake     *wake
+	vms      dynamic.Interface
+	creator  dynamic.Interface
+	keys     *objectkeys.Cache
+	recorder events.EventRecorder
+	results  *prometheus.CounterVec
+
+	// created are the objects that this process created and that a stored annotation may still contain, by VirtualMachine. It makes a
+	// retry recognize them, also where they cannot be read.
+	mutex   sync.Mutex
+	created map[types.UID]map[string]bool
+}
+
+// New returns a Reconciler. It fails when no client can be made of the configuration, or if the metrics are already registered.
+func New(o Options) (*Reconciler, error) {
+	own := rest.CopyConfig(o.Config)
+	// No client-side limit: the number of workers limits requests, and the API server has limits of its own.
+	own.QPS = -1
+	account := rest.CopyConfig(own)
+	account.Impersonate = rest.ImpersonationConfig{UserName: o.Account}
+	r := &Reconciler{keys: o.Keys, recorder: o.Recorder, results: newResults(), created: map[types.UID]map[string]bool{}}
+	var errs [3]error
+	var served *discovery.DiscoveryClient
+	r.vms, errs[0] = dynamic.NewForConfig(own)
+	r.creator, errs[1] = dynamic.NewForConfig(account)
+	served, errs[2] = discovery.NewDiscoveryClientForConfig(own)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, fmt.Errorf("making the clients of objects: %w", err)
+	}
+	r.wake = newWake(wake{dynamic: r.vms, served: served, log: o.Logger})
+	if err := o.Registerer.Register(r.results); err != nil {
+		return nil, fmt.Errorf("registering the metrics of objects: %w", err)
+	}
+	return r, nil
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if !r.keys.Synced() {
+		return reconcile.Result{RequeueAfter: syncInterval}, nil
+	}
+	s := &state{keys: r.keys.Keys()}
+	vm, err := r.vms.Resource(virtualMachines).Namespace(request.Namespace).Get(ctx, request.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("reading VirtualMachine %s: %w", request, err)
+	default:
+		s.vm = vm
+	}
+	return reconcile.Result{}, r.apply(ctx, s, decide(s))
+}
+
+func (r *Reconciler) apply(ctx context.Context, s *state, p plan) error {
+	switch {
+	case p.problem != "":
+		r.results.WithLabelValues(resultFailed).Inc()
+		r.event(s, corev1.EventTypeWarning, "ObjectsNotCreated", "the objects of its template cannot be created, and it does not start: %s; delete it and create it again", p.problem)
+		// Another replica may have encrypted them with a key that this one has not received yet.
+		return errors.New(p.problem)
+	case len(p.create) == 0:
+		return nil
+	}
+	left := p.pending
+	left.Objects = nil
+	var names, problems []string
+	var failures []error
+	for i, each := range p.create {
+		created, err := r.create(ctx, s, each)
+		switch {
+		case err == nil:
+			if created {
+				names = append(names, each.name())
+			}
+		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+			return nil
+		default:
+			left.Objects = append(left.Objects, p.pending.Objects[i])
+			r.results.WithLabelValues(resultFailed).Inc()
+			problems = append(problems, each.name()+": "+explain(err))
+		}
+	}
+	if len(problems) > 0 {
+		// Events that differ in their notes only are counted as one.
+		r.event(s, corev1.EventTypeWarning, "ObjectsNotCreated", "objects of its template cannot be created, and it does not start: %s", strings.Join(problems, "; "))
+		failures = append(failures, fmt.Errorf("creating objects of a VirtualMachine: %s", strings.Join(problems, "; ")))
+	}
+	if len(names) > 0 {
+		r.event(s, corev1.EventTypeNormal, "ObjectsCreated", "created %s", excerpt.List(names, maximumNames, "objects"))
+	}
+	if err := r.update(ctx, s, p, left); err != nil {
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
+
+// create creates an object, unless this or another process has created it for the VirtualMachine.
+func (r *Reconciler) create(ctx context.Context, s *state, o object) (created bool, err error) {
+	key := o.resource.Resource + "." + o.resource.Group + "/" + o.manifest.GetName()
+	if r.remembered(s.vm.GetUID(), key) {
+		return false, nil
+	}
+	client := r.creator.Resource(o.resource).Namespace(s.vm.GetNamespace())
+	_, err = client.Create(ctx, o.manifest, metav1.CreateOptions{FieldManager: fieldManager})
+	switch {
+	case err == nil:
+		r.results.WithLabelValues(resultCreated).Inc()
+		r.remember(s.vm.GetUID(), key)
+		logf.FromContext(ctx).Info("object created", "kind", o.manifest.GetKind(), "object", o.manifest.GetName())
+		return true, nil
+	case !apierrors.IsAlreadyExists(err):
+		return false, err
+	}
+	found, readErr := client.Get(ctx, o.manifest.GetName(), metav1.GetOptions{})
+	switch {
+	case readErr == nil && s.own(found):
+		return false, nil
+	case readErr == nil:
+		return false, existsError(fmt.Sprintf("it exists already and was not created for this VirtualMachine; delete it (kubectl delete %s %s -n %s), or create the VirtualMachine with another name",
+			o.resource.GroupResource(), o.manifest.GetName(), s.vm.GetNamespace()))
+	case apierrors.IsForbidden(readErr):
+		return false, existsError(fmt.Sprintf("it exists already, and Stencil may not read for whom it was created; delete it (kubectl delete %s %s -n %s), or create the VirtualMachine with another name",
+			o.resource.GroupResource(), o.manifest.GetName(), s.vm.GetNamespace()))
+	default:
+		return false, readErr
+	}
+}
+
+// update stores in the VirtualMachine which objects are left.
+func (r *Reconciler) update(ctx context.Context, s *state, p plan, left objects.Pending) error {
+	patch := s.finished()
+	if len(left.Objects) == len(p.pending.Objects) {
+		return nil
+	}
+	if len(left.Objects) > 0 {
+		var err error
+		if patch, err = s.progressed(left); err != nil {
+			return err
+		}
+	}
+	raw, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("encoding the patch of a VirtualMachine: %w", err)
+	}
+	_, err = r.creator.Resource(virtualMachines).Namespace(s.vm.GetNamespace()).Patch(ctx, s.vm.GetName(), types.JSONPatchType, raw, metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("updating VirtualMachine %s/%s, whose objects were created: %w", s.vm.GetNamespace(), s.vm.GetName(), err)
+	}
+	r.forget(s.vm.GetUID())
+	return nil
+}
+
+func (r *Reconciler) remembered(vm types.UID, key string) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.created[vm][key]
+}
+
+func (r *Reconciler) remember(vm types.UID, key string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.created[vm] == nil {
+		r.created[vm] = map[string]bool{}
+	}
+	r.created[vm][key] = true
+}
+
+func (r *Reconciler) forget(vm types.UID) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	delete(r.created, vm)
+}
+
+// existsError is why an object that exists is not taken over. It contains no values.
+type existsError string
+
+func (e existsError) Error() string { return string(e) }
+
+// explain returns why an object could not be created, without values of its fields, which may be secret: messages of the API server about invalid
+// objects repeat them.
+func explain(err error) string {
+	var exists existsError
+	if errors.As(err, &exists) {
+		return exists.Error()
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return "the API server does not answer"
+	}
+	switch reason := status.Status().Reason; {
+	case reason == metav1.StatusReasonForbidden:
+		return status.Status().Message
+	case status.Status().Details != nil && len(status.Status().Details.Causes) > 0:
+		var causes []string
+		for _, cause := range status.Status().Details.Causes {
+			causes = append(causes, fmt.Sprintf("%s: %s", cause.Field, cause.Type))
+		}
+		return fmt.Sprintf("it is invalid (%s)", strings.Join(causes, ", "))
+	case reason != "":
+		return string(reason)
+	default:
+		return fmt.Sprintf("HTTP status %d", status.Status().Code)
+	}
+}
+
+func (r *Reconciler) event(s *state, kind, reason, note string, arguments ...any) {
+	about := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.vm.GetNamespace(), Name: s.vm.GetName(), UID: s.vm.GetUID()}}
+	about.SetGroupVersionKind(virtualMachines.GroupVersion().WithKind(kindVM))
+	r.recorder.Eventf(about, nil, kind, reason, "Create", "%s", excerpt.Of(fmt.Sprintf(note, arguments...), maximumNote))
+}

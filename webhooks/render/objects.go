@@ -1,0 +1,130 @@
+package render
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	contract "github.com/vmstencil/stencil/api/template"
+	permission "github.com/vmstencil/stencil/internal/authorization"
+	"github.com/vmstencil/stencil/internal/objects"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
+	"github.com/vmstencil/stencil/webhooks/internal/mutation"
+)
+
+// Objects are the dependencies for templates with other objects.
+type Objects struct {
+	// Kinds finds where objects are created.
+	Kinds interface {
+		Resource(apiVersion, kind string) (schema.GroupVersionResource, error)
+	}
+	// Keys returns the keys that encrypt objects until they are created.
+	Keys func() objects.Keys
+	// Now returns the time.
+	Now func() time.Time
+}
+
+// attached are the other objects of a template that are created for a VM.
+type attached struct {
+	// rendered is the list of them, and names their kinds and names as in the template, which show no values.
+	rendered json.RawMessage
+	names    []string
+	binding  objects.Binding
+}
+
+// hold adds to a rendered spec the annotation that holds the VM back until its objects exist.
+func hold(spec json.RawMessage) (json.RawMessage, error) {
+	decoded, err := machine.Decode(spec)
+	if err != nil {
+		return nil, err
+	}
+	within := decoded
+	for _, key := range []string{"template", "metadata", "annotations"} {
+		next, is := within[key].(map[string]any)
+		if !is {
+			next = map[string]any{}
+			within[key] = next
+		}
+		within = next
+	}
+	within[contract.AnnotationHold] = held
+	return json.Marshal(decoded)
+}
+
+// held is the value of the annotation.
+const held = "objects"
+
+// attach adds the encrypted objects to the patch of a new VM, if the user may create all of them.
+func (h *Handler) attach(ctx context.Context, request admission.Request, requester authenticationv1.UserInfo, ref machine.Reference, decided *result) *admission.Response {
+	others := decided.objects
+	if len(others.names) == 0 {
+		return nil
+	}
+	at := field.NewPath(fmt.Sprintf("template[%s]", ref), "spec", "objects")
+	if h.objects == nil {
+		response := deny.Invalid(others.binding.Name, field.ErrorList{field.Forbidden(at, machine.ObjectsDenial(ref.String(), ref.String(), others.names))})
+		return &response
+	}
+	var manifests []json.RawMessage
+	if err := json.Unmarshal(others.rendered, &manifests); err != nil {
+		return unavailable("the objects of the template could not be read", err)
+	}
+	pending := objects.Pending{Sealed: h.objects.Now()}
+	var causes field.ErrorList
+	for i, manifest := range manifests {
+		resource, denied, err := h.creatable(ctx, request, requester, manifest)
+		if err != nil {
+			return unavailable("the permission to create the objects of the template could not be checked", err)
+		}
+		if denied != "" {
+			causes = append(causes, field.Forbidden(at.Index(i), others.names[i]+": "+denied))
+		}
+		pending.Objects = append(pending.Objects, objects.Object{Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Manifest: manifest})
+	}
+	if len(causes) > 0 {
+		response := deny.Invalid(others.binding.Name, causes)
+		return &response
+	}
+	text, err := pending.Seal(h.objects.Keys(), others.binding)
+	var large *objects.TooLargeError
+	switch {
+	case errors.As(err, &large):
+		response := deny.Invalid(others.binding.Name, field.ErrorList{field.Invalid(at, field.OmitValueType{}, err.Error())})
+		return &response
+	case err != nil:
+		return unavailable("the objects of the template could not be encrypted", err)
+	}
+	decided.patch.Set(mutation.Pointer{"metadata", "annotations", contract.AnnotationPendingObjects}, text)
+	return nil
+}
+
+// creatable returns where an object is created, or why it is not.
+func (h *Handler) creatable(ctx context.Context, request admission.Request, requester authenticationv1.UserInfo, manifest json.RawMessage) (resource schema.GroupVersionResource, denied string, err error) {
+	var kind struct{ APIVersion, Kind string }
+	if err := json.Unmarshal(manifest, &kind); err != nil {
+		return resource, "", err
+	}
+	resource, err = h.objects.Kinds.Resource(kind.APIVersion, kind.Kind)
+	var unfit objects.Denied
+	if errors.As(err, &unfit) {
+		return resource, unfit.Error(), nil
+	}
+	if err != nil {
+		return resource, "", err
+	}
+	may, err := h.permissions.May(ctx, requester, permission.Action{
+		Verb: permission.Create, Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Namespace: request.Namespace,
+	})
+	if err == nil && !may {
+		denied = fmt.Sprintf("user %q may not create %s in namespace %q; ask for verb \"create\" on %[2]s there", requester.Username, resource.GroupResource(), request.Namespace)
+	}
+	return resource, denied, err
+}
