@@ -39,7 +39,7 @@ func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 	definitions[util.GetCanonicalTypeName(v1beta1.ProcessedVirtualMachineTemplate{})] = object("ProcessedVirtualMachineTemplate is the response of process and create.", []string{"virtualMachine"}, map[string]spec.Schema{
 		"templateRef":    anything("TemplateRef names the template that was processed, by namespace and name."),
 		"virtualMachine": anything("VirtualMachine is the resulting VirtualMachine of kubevirt.io/v1: rendered by process, rendered and stored by create."),
-		"objects":        list(anything("An object in the namespace of the VirtualMachine."), "Objects are the other objects of the template, rendered by process. create denies templates with other objects."),
+		"objects":        list(anything("An object in the namespace of the VirtualMachine."), "Objects are the other objects of the template, rendered by process. create returns none: they are created after the VirtualMachine."),
 		"message":        text("Message is the template's message, with its placeholders replaced."),
 		"decisions":      decisions(),
 	})

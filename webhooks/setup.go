@@ -1,10 +1,12 @@
 package webhooks
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -70,7 +72,9 @@ type Options struct {
 	// VirtualMachines of such templates are denied.
 	ObjectKeys      *objectkeys.Cache
 	ObjectResources []string
-	Defaulting      Defaulting
+	// ObjectAccount is the username under which they are created.
+	ObjectAccount string
+	Defaulting    Defaulting
 }
 
 // Defaulting are the settings of the webhook that calls the defaulter.
@@ -114,6 +118,10 @@ func Setup(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	others, err := attachable(mgr, o)
+	if err != nil {
+		return err
+	}
 	server := delegation.Server(o.APIServerUser)
 	virtualMachines := validate.New(validate.Options{
 		Templates: o.Templates,
@@ -135,7 +143,7 @@ func Setup(mgr manager.Manager, o Options) error {
 				Server:      server,
 				AwaitState:  o.Approvals.AwaitState,
 				Lending:     o.Lending,
-				Objects:     attachable(mgr, o),
+				Objects:     others,
 			}),
 		},
 		{
@@ -195,11 +203,20 @@ func Setup(mgr manager.Manager, o Options) error {
 }
 
 // attachable returns the dependencies for templates with other objects; nil if VirtualMachines of such templates are denied.
-func attachable(mgr manager.Manager, o Options) *render.Objects {
+func attachable(mgr manager.Manager, o Options) (*render.Objects, error) {
 	if o.ObjectKeys == nil {
-		return nil
+		return nil, nil
 	}
-	return &render.Objects{Kinds: objects.NewKinds(mgr.GetRESTMapper(), o.ObjectResources), Keys: o.ObjectKeys.Keys, Now: time.Now}
+	client, err := objects.NewClient(mgr.GetConfig(), o.ObjectAccount)
+	if err != nil {
+		return nil, fmt.Errorf("making the client of objects: %w", err)
+	}
+	return &render.Objects{
+		Kinds: objects.NewKinds(mgr.GetRESTMapper(), o.ObjectResources), Keys: o.ObjectKeys.Keys, Now: time.Now,
+		Try: func(ctx context.Context, resource schema.GroupVersionResource, namespace string, manifest []byte) error {
+			return objects.Try(ctx, client, resource, namespace, manifest)
+		},
+	}, nil
 }
 
 // setupDefaults registers the webhook that calls the defaulter, and adds the observer of the defaulter.

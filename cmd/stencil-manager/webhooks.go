@@ -26,6 +26,7 @@ func (o *options) webhooks(server *serving.Server, c caches) webhooks.Options {
 		Lending:           o.diskAccount != "",
 		ObjectKeys:        c.objectKeys,
 		ObjectResources:   o.objectResources,
+		ObjectAccount:     o.objectAccount,
 		Defaulting: webhooks.Defaulting{
 			Socket:     o.defaultingSocket,
 			Policy:     o.defaultingPolicy(),

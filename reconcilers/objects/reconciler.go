@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -30,8 +31,12 @@ import (
 
 const (
 	controllerName = "objects"
-	fieldManager   = "stencil-objects"
+	fieldManager   = objects.FieldManager
 	kindVM         = "VirtualMachine"
+
+	// applyTimeout is the timeout of the creation of all objects of a VirtualMachine. A manager that is stopped does not interrupt it: whether an
+	// object was created, of which the response is lost, cannot be read for all kinds.
+	applyTimeout = 20 * time.Second
 
 	// syncInterval is the delay until a request is tried again while the keys are not synced.
 	syncInterval = time.Second
@@ -65,10 +70,10 @@ type Reconciler struct {
 	recorder events.EventRecorder
 	results  *prometheus.CounterVec
 
-	// created are the objects that this process created and that a stored annotation may still contain, by VirtualMachine. It makes a
-	// retry recognize them, also where they cannot be read.
-	mutex   sync.Mutex
-	created map[types.UID]map[string]bool
+	// attempts are the objects that this process has created, or of whose creation the response was lost, and that a stored annotation may still
+	// contain, by VirtualMachine. It makes a retry recognize them, also where they cannot be read.
+	mutex    sync.Mutex
+	attempts map[types.UID]map[string]attempt
 }
 
 // New returns a Reconciler. It fails when no client can be made of the configuration, or if the metrics are already registered.
@@ -76,13 +81,11 @@ func New(o Options) (*Reconciler, error) {
 	own := rest.CopyConfig(o.Config)
 	// No client-side limit: the number of workers limits requests, and the API server has limits of its own.
 	own.QPS = -1
-	account := rest.CopyConfig(own)
-	account.Impersonate = rest.ImpersonationConfig{UserName: o.Account}
-	r := &Reconciler{keys: o.Keys, recorder: o.Recorder, results: newResults(), created: map[types.UID]map[string]bool{}}
+	r := &Reconciler{keys: o.Keys, recorder: o.Recorder, results: newResults(), attempts: map[types.UID]map[string]attempt{}}
 	var errs [3]error
 	var served *discovery.DiscoveryClient
 	r.vms, errs[0] = dynamic.NewForConfig(own)
-	r.creator, errs[1] = dynamic.NewForConfig(account)
+	r.creator, errs[1] = objects.NewClient(o.Config, o.Account)
 	served, errs[2] = discovery.NewDiscoveryClientForConfig(own)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("making the clients of objects: %w", err)
@@ -108,6 +111,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	default:
 		s.vm = vm
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+	defer cancel()
 	return reconcile.Result{}, r.apply(ctx, s, decide(s))
 }
 
@@ -126,10 +131,10 @@ func (r *Reconciler) apply(ctx context.Context, s *state, p plan) error {
 	var names, problems []string
 	var failures []error
 	for i, each := range p.create {
-		created, err := r.create(ctx, s, each)
+		isNew, err := r.create(ctx, s, each)
 		switch {
 		case err == nil:
-			if created {
+			if isNew {
 				names = append(names, each.name())
 			}
 		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -137,7 +142,12 @@ func (r *Reconciler) apply(ctx context.Context, s *state, p plan) error {
 		default:
 			left.Objects = append(left.Objects, p.pending.Objects[i])
 			r.results.WithLabelValues(resultFailed).Inc()
-			problems = append(problems, each.name()+": "+explain(err))
+			var exists existsError
+			reason := objects.Explain(err)
+			if errors.As(err, &exists) {
+				reason = exists.Error()
+			}
+			problems = append(problems, each.name()+": "+reason)
 		}
 	}
 	if len(problems) > 0 {
@@ -154,10 +164,20 @@ func (r *Reconciler) apply(ctx context.Context, s *state, p plan) error {
 	return errors.Join(failures...)
 }
 
+// attempt is the result of an attempt to create an object.
+type attempt int
+
+const (
+	created attempt = iota + 1
+	// lost is an attempt without a response.
+	lost
+)
+
 // create creates an object, unless this or another process has created it for the VirtualMachine.
-func (r *Reconciler) create(ctx context.Context, s *state, o object) (created bool, err error) {
+func (r *Reconciler) create(ctx context.Context, s *state, o object) (isNew bool, err error) {
 	key := o.resource.Resource + "." + o.resource.Group + "/" + o.manifest.GetName()
-	if r.remembered(s.vm.GetUID(), key) {
+	before := r.attempted(s.vm.GetUID(), key)
+	if before == created {
 		return false, nil
 	}
 	client := r.creator.Resource(o.resource).Namespace(s.vm.GetNamespace())
@@ -165,9 +185,12 @@ func (r *Reconciler) create(ctx context.Context, s *state, o object) (created bo
 	switch {
 	case err == nil:
 		r.results.WithLabelValues(resultCreated).Inc()
-		r.remember(s.vm.GetUID(), key)
+		r.remember(s.vm.GetUID(), key, created)
 		logf.FromContext(ctx).Info("object created", "kind", o.manifest.GetKind(), "object", o.manifest.GetName())
 		return true, nil
+	case objects.Temporary(err) && !apierrors.IsTooManyRequests(err) && !utilnet.IsConnectionRefused(err):
+		r.remember(s.vm.GetUID(), key, lost)
+		return false, err
 	case !apierrors.IsAlreadyExists(err):
 		return false, err
 	}
@@ -178,6 +201,10 @@ func (r *Reconciler) create(ctx context.Context, s *state, o object) (created bo
 	case readErr == nil:
 		return false, existsError(fmt.Sprintf("it exists already and was not created for this VirtualMachine; delete it (kubectl delete %s %s -n %s), or create the VirtualMachine with another name",
 			o.resource.GroupResource(), o.manifest.GetName(), s.vm.GetNamespace()))
+	case apierrors.IsForbidden(readErr) && before == lost:
+		// It did not exist when the VirtualMachine was admitted, nor when the lost attempt was made: that attempt has created it.
+		r.remember(s.vm.GetUID(), key, created)
+		return false, nil
 	case apierrors.IsForbidden(readErr):
 		return false, existsError(fmt.Sprintf("it exists already, and Stencil may not read for whom it was created; delete it (kubectl delete %s %s -n %s), or create the VirtualMachine with another name",
 			o.resource.GroupResource(), o.manifest.GetName(), s.vm.GetNamespace()))
@@ -210,58 +237,31 @@ func (r *Reconciler) update(ctx context.Context, s *state, p plan, left objects.
 	return nil
 }
 
-func (r *Reconciler) remembered(vm types.UID, key string) bool {
+func (r *Reconciler) attempted(vm types.UID, key string) attempt {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	return r.created[vm][key]
+	return r.attempts[vm][key]
 }
 
-func (r *Reconciler) remember(vm types.UID, key string) {
+func (r *Reconciler) remember(vm types.UID, key string, result attempt) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if r.created[vm] == nil {
-		r.created[vm] = map[string]bool{}
+	if r.attempts[vm] == nil {
+		r.attempts[vm] = map[string]attempt{}
 	}
-	r.created[vm][key] = true
+	r.attempts[vm][key] = result
 }
 
 func (r *Reconciler) forget(vm types.UID) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	delete(r.created, vm)
+	delete(r.attempts, vm)
 }
 
 // existsError is why an object that exists is not taken over. It contains no values.
 type existsError string
 
 func (e existsError) Error() string { return string(e) }
-
-// explain returns why an object could not be created, without values of its fields, which may be secret: messages of the API server about invalid
-// objects repeat them.
-func explain(err error) string {
-	var exists existsError
-	if errors.As(err, &exists) {
-		return exists.Error()
-	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return "the API server does not answer"
-	}
-	switch reason := status.Status().Reason; {
-	case reason == metav1.StatusReasonForbidden:
-		return status.Status().Message
-	case status.Status().Details != nil && len(status.Status().Details.Causes) > 0:
-		var causes []string
-		for _, cause := range status.Status().Details.Causes {
-			causes = append(causes, fmt.Sprintf("%s: %s", cause.Field, cause.Type))
-		}
-		return fmt.Sprintf("it is invalid (%s)", strings.Join(causes, ", "))
-	case reason != "":
-		return string(reason)
-	default:
-		return fmt.Sprintf("HTTP status %d", status.Status().Code)
-	}
-}
 
 func (r *Reconciler) event(s *state, kind, reason, note string, arguments ...any) {
 	about := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.vm.GetNamespace(), Name: s.vm.GetName(), UID: s.vm.GetUID()}}

@@ -15,5 +15,5 @@ func ObjectsDenial(template, command string, objects []string) string {
 	if more := len(objects) - maxListed; more > 0 {
 		listed += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Sprintf("template %s has other objects, which are not created together with a VirtualMachine yet (%s); use \"stencilctl process %s … | kubectl create -f -\"", template, listed, command)
+	return fmt.Sprintf("template %s has other objects, which are not created together with the VirtualMachine here (%s); use \"stencilctl process %s … | kubectl create -f -\"", template, listed, command)
 }

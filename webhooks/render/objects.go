@@ -26,6 +26,8 @@ type Objects struct {
 	Kinds interface {
 		Resource(apiVersion, kind string) (schema.GroupVersionResource, error)
 	}
+	// Try creates an object in a dry run. The error is an objects.Denied if it cannot be created.
+	Try func(ctx context.Context, resource schema.GroupVersionResource, namespace string, manifest []byte) error
 	// Keys returns the keys that encrypt objects until they are created.
 	Keys func() objects.Keys
 	// Now returns the time.
@@ -82,7 +84,7 @@ func (h *Handler) attach(ctx context.Context, request admission.Request, request
 	for i, manifest := range manifests {
 		resource, denied, err := h.creatable(ctx, request, requester, manifest)
 		if err != nil {
-			return unavailable("the permission to create the objects of the template could not be checked", err)
+			return unavailable("whether the objects of the template can be created could not be checked", err)
 		}
 		if denied != "" {
 			causes = append(causes, field.Forbidden(at.Index(i), others.names[i]+": "+denied))
@@ -106,7 +108,7 @@ func (h *Handler) attach(ctx context.Context, request admission.Request, request
 	return nil
 }
 
-// creatable returns where an object is created, or why it is not.
+// creatable returns where an object is created, or why it is not: the reason must not contain values of the template.
 func (h *Handler) creatable(ctx context.Context, request admission.Request, requester authenticationv1.UserInfo, manifest json.RawMessage) (resource schema.GroupVersionResource, denied string, err error) {
 	var kind struct{ APIVersion, Kind string }
 	if err := json.Unmarshal(manifest, &kind); err != nil {
@@ -123,8 +125,15 @@ func (h *Handler) creatable(ctx context.Context, request admission.Request, requ
 	may, err := h.permissions.May(ctx, requester, permission.Action{
 		Verb: permission.Create, Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Namespace: request.Namespace,
 	})
-	if err == nil && !may {
-		denied = fmt.Sprintf("user %q may not create %s in namespace %q; ask for verb \"create\" on %[2]s there", requester.Username, resource.GroupResource(), request.Namespace)
+	if err != nil {
+		return resource, "", err
 	}
-	return resource, denied, err
+	if !may {
+		return resource, fmt.Sprintf("user %q may not create %s in namespace %q; ask for verb \"create\" on %[2]s there", requester.Username, resource.GroupResource(), request.Namespace), nil
+	}
+	err = h.objects.Try(ctx, resource, request.Namespace, manifest)
+	if errors.As(err, &unfit) {
+		return resource, unfit.Error(), nil
+	}
+	return resource, "", err
 }

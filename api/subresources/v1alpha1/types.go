@@ -68,7 +68,7 @@ type ProcessedVirtualMachineTemplate struct {
 	VirtualMachine *virtv1.VirtualMachine `json:"virtualMachine"`
 
 	// Objects are the other objects of the template, rendered by process. create
-	// denies templates with other objects.
+	// returns none: they are created after the VirtualMachine.
 	//
 	// +optional
 	// +listType=atomic

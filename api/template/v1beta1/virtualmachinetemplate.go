@@ -92,8 +92,9 @@ type VirtualMachineTemplateSpec struct {
 	// parameters. Each has an apiVersion and a kind without placeholders, and
 	// metadata.name. Of metadata, only name, labels and annotations are used:
 	// the objects are in the namespace of the VirtualMachine. The subresource
-	// process returns them; a VirtualMachine that refers to a template with
-	// objects is denied. This field is Stencil's own.
+	// process returns them. Those of a VirtualMachine that refers to the
+	// template are created after it, and belong to it. This field is
+	// Stencil's own.
 	//
 	// +optional
 	// +listType=atomic

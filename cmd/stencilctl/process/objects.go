@@ -10,8 +10,8 @@ import (
 )
 
 // creatable returns an error if a VirtualMachine is to be created from a template with other
-// objects, which are their kinds and names. It is called before anything is created, and with
-// --dry-run as well.
+// objects that is rendered here: only the cluster creates them together. It is called before
+// anything is created, and with --dry-run as well.
 func (p *processing) creatable(from string, objects []string) error {
 	if !p.create || len(objects) == 0 {
 		return nil
@@ -23,15 +23,6 @@ func (p *processing) creatable(from string, objects []string) error {
 		command += " --local"
 	}
 	return cli.Usage(errors.New(machine.ObjectsDenial(from, command, objects)))
-}
-
-// kindsAndNames returns the kinds and names of rendered objects.
-func kindsAndNames(objects []any) []string {
-	names := make([]string, len(objects))
-	for i, object := range objects {
-		names[i] = kindOf(object) + " " + machine.StringAt(metadataOf(object), "name")
-	}
-	return names
 }
 
 // all returns the VirtualMachine and the other objects.

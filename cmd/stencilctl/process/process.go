@@ -137,11 +137,14 @@ func (p *processing) named(names []string) (string, error) {
 	return names[0], nil
 }
 
-// load reads the template to render locally, and checks that it can be created from if that is requested.
+// load reads a template, and checks that it can be created from if that is requested and it is rendered here.
 func (p *processing) load(ctx context.Context, name string) (*templates.Template, error) {
 	t, err := p.read(ctx, name)
 	if err != nil {
 		return nil, err
+	}
+	if name != "" && !p.local {
+		return t, nil // The cluster creates the objects.
 	}
 	return t, p.creatable(t.From, t.Compiled.Objects())
 }
@@ -261,9 +264,6 @@ func (p *processing) remotely(ctx context.Context, name string, given map[string
 		return nil, cli.Cluster(fmt.Errorf("%s%s: the answer holds no VirtualMachine", doing, at))
 	}
 	objects, _ := answer["objects"].([]any)
-	if err := p.creatable(at.String(), kindsAndNames(objects)); err != nil {
-		return nil, err
-	}
 	decisions, _ := answer["decisions"].([]any)
 	return &result{vm: vm, objects: objects, message: machine.StringAt(answer, "message"), decisions: decisions}, nil
 }

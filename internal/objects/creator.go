@@ -1,0 +1,82 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// FieldManager is the field manager of the objects.
+const FieldManager = "stencil-objects"
+
+// NewClient returns a client of the account as which objects are created, which the user of the configuration may impersonate.
+func NewClient(config *rest.Config, account string) (dynamic.Interface, error) {
+	config = rest.CopyConfig(config)
+	// No client-side limit: the API server has limits of its own.
+	config.QPS = -1
+	config.Impersonate = rest.ImpersonationConfig{UserName: account}
+	return dynamic.NewForConfig(config)
+}
+
+// Try creates an object in a dry run. The error is a Denied if the object cannot be created, and temporary otherwise.
+func Try(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace string, manifest []byte) error {
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(manifest); err != nil {
+		return Denied("it cannot be decoded")
+	}
+	object.SetNamespace(namespace)
+	_, err := client.Resource(resource).Namespace(namespace).Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: FieldManager})
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsAlreadyExists(err):
+		return Denied("an object of this name exists already in namespace " + namespace)
+	case Temporary(err):
+		return err
+	default:
+		return Denied(Explain(err))
+	}
+}
+
+// Temporary reports whether an error of the API server says nothing about the request: it may even have been carried out.
+func Temporary(err error) bool {
+	var status apierrors.APIStatus
+	return !errors.As(err, &status) || apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
+}
+
+// Explain returns why the API server did not create an object, without values of its fields, which may be secret: messages about invalid objects
+// repeat them.
+func Explain(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return "the API server does not answer"
+	}
+	switch reason := status.Status().Reason; {
+	case reason == metav1.StatusReasonForbidden:
+		return status.Status().Message
+	case status.Status().Details != nil && len(status.Status().Details.Causes) > 0:
+		var causes []string
+		for _, cause := range status.Status().Details.Causes {
+			if cause.Field == "" {
+				// An admission policy, which has no field.
+				causes = append(causes, cause.Message)
+				continue
+			}
+			causes = append(causes, fmt.Sprintf("%s: %s", cause.Field, cause.Type))
+		}
+		return fmt.Sprintf("it is invalid (%s)", strings.Join(causes, ", "))
+	case reason != "":
+		return string(reason)
+	default:
+		return fmt.Sprintf("HTTP status %d", status.Status().Code)
+	}
+}
