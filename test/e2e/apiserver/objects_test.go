@@ -76,8 +76,12 @@ func TestObjectsOfATemplate(t *testing.T) {
 		t.Fatalf("the password is %q: %v", encoded, err)
 	}
 	vm := mustKubectl(t, "", "get", "virtualmachine", "web-1", "--namespace="+space, "-o", "yaml")
-	if !strings.Contains(vm, string(password)) {
-		t.Errorf("the VirtualMachine has another password than the Secret: %s", vm)
+	if strings.Contains(vm, string(password)) {
+		t.Errorf("the VirtualMachine shows the password: %s", vm)
+	}
+	script := mustKubectl(t, "", "get", "secret", "web-1-access", "--namespace="+space, "-o", "go-template={{.data.userdata | base64decode}}")
+	if !strings.Contains(script, `web, "`+string(password)+`"]`) {
+		t.Errorf("cloud-init has another password than the Secret: %s", script)
 	}
 	selected := mustKubectl(t, "", "get", "virtualmachines,services,secrets", "--namespace="+space, "-l", "app.kubernetes.io/instance=web-1", "-o", "name")
 	if want := "virtualmachine.kubevirt.io/web-1\nservice/web-1\nsecret/web-1-access\n"; selected != want {
