@@ -118,7 +118,7 @@ func Setup(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	others, err := attachable(mgr, o)
+	others, err := attachable(mgr, o, storage)
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func Setup(mgr manager.Manager, o Options) error {
 }
 
 // attachable returns the dependencies for templates with other objects; nil if VirtualMachines of such templates are denied.
-func attachable(mgr manager.Manager, o Options) (*render.Objects, error) {
+func attachable(mgr manager.Manager, o Options, storage *disks.APIServer) (*render.Objects, error) {
 	if o.ObjectKeys == nil {
 		return nil, nil
 	}
@@ -213,6 +213,7 @@ func attachable(mgr manager.Manager, o Options) (*render.Objects, error) {
 	}
 	return &render.Objects{
 		Kinds: objects.NewKinds(mgr.GetRESTMapper(), o.ObjectResources), Keys: o.ObjectKeys.Keys, Now: time.Now,
+		VirtualMachine: storage.VirtualMachine,
 		Try: func(ctx context.Context, resource schema.GroupVersionResource, namespace string, manifest []byte) error {
 			return objects.Try(ctx, client, resource, namespace, manifest)
 		},

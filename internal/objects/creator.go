@@ -38,7 +38,7 @@ func Try(ctx context.Context, client dynamic.Interface, resource schema.GroupVer
 	case err == nil:
 		return nil
 	case apierrors.IsAlreadyExists(err):
-		return Denied("an object of this name exists already in namespace " + namespace)
+		return Denied("an object of this name exists already in namespace " + namespace + "; if it is left of a VirtualMachine that was deleted, try again in a moment")
 	case Temporary(err):
 		return err
 	default:

@@ -122,6 +122,15 @@ spec:
   source: {pvc: {namespace: golden, name: fedora-43}}
 `
 
+// shop is a VM whose template has a Secret and a Service.
+const shop = `apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata:
+  name: shop
+  annotations:
+    template.kubevirt.io/template-ref: golden/web
+`
+
 // borrower is a VM whose user names another claim of the namespace of its template.
 const borrower = `apiVersion: kubevirt.io/v1
 kind: VirtualMachine
@@ -229,6 +238,12 @@ func virtualizationSteps(example func(string) string, defaulted bool) []step {
 			args: []string{"create", "--namespace=team-a", "-f", "-"}},
 		{holds: "does not name PersistentVolumeClaim golden/payroll",
 			args: []string{"get", "events", "--namespace=team-a", "--field-selector=reason=DiskNotLent", "-o", `jsonpath={.items[*].message}{"\n"}`}},
+
+		{text: "A template may have more than a VM: a Secret with a generated password, and a Service.",
+			args: []string{"apply", "--namespace=golden", "-f", file("objects/web.yaml")}},
+		{text: "They come with the VM, if Ada may create them herself …", as: "ada", stdin: shop, args: []string{"create", "--namespace=team-a", "-f", "-"}},
+		{text: "… before it starts, and they go with it. The password is in the Secret, and nowhere else.", as: "ada", holds: "service/shop",
+			args: []string{"get", "secrets,services", "--namespace=team-a", "-l", "app.kubernetes.io/instance=shop", "-o", "name"}},
 
 		{text: "A policy in Rego: VMs of team A have owners, and large ones are pointed out. It was compiled, type-checked and tested before it is in force.",
 			args: []string{"apply", "-f", file("policies/owners.yaml")}},

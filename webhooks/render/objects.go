@@ -28,6 +28,8 @@ type Objects struct {
 	}
 	// Try creates an object in a dry run. The error is an objects.Denied if it cannot be created.
 	Try func(ctx context.Context, resource schema.GroupVersionResource, namespace string, manifest []byte) error
+	// VirtualMachine reads a VM; nil if there is none.
+	VirtualMachine func(ctx context.Context, namespace, name string) (map[string]any, error)
 	// Keys returns the keys that encrypt objects until they are created.
 	Keys func() objects.Keys
 	// Now returns the time.
@@ -91,6 +93,9 @@ func (h *Handler) attach(ctx context.Context, request admission.Request, request
 		}
 		pending.Objects = append(pending.Objects, objects.Object{Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Manifest: manifest})
 	}
+	if len(causes) > 0 && h.taken(ctx, others.binding) {
+		causes = nil
+	}
 	if len(causes) > 0 {
 		response := deny.Invalid(others.binding.Name, causes)
 		return &response
@@ -106,6 +111,12 @@ func (h *Handler) attach(ctx context.Context, request admission.Request, request
 	}
 	decided.patch.Set(mutation.Pointer{"metadata", "annotations", contract.AnnotationPendingObjects}, text)
 	return nil
+}
+
+// taken reports whether the VM exists already, and its objects too. The API server answers that with AlreadyExists, which clients rely on.
+func (h *Handler) taken(ctx context.Context, vm objects.Binding) bool {
+	found, err := h.objects.VirtualMachine(ctx, vm.Namespace, vm.Name)
+	return err == nil && found != nil
 }
 
 // creatable returns where an object is created, or why it is not: the reason must not contain values of the template.

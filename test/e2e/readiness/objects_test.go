@@ -2,6 +2,7 @@ package readiness_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -367,6 +368,63 @@ spec: {policyName: barrier, validationActions: [Deny]}
 		denied(t, got, "Service ${NAME}: it is invalid (spec.clusterIP")
 		if strings.Contains(got.Stderr, "s3cretvalue") {
 			t.Errorf("the message contains a value: %s", got.Stderr)
+		}
+	})
+	t.Run("manifests that are applied again", func(t *testing.T) {
+		for how, arguments := range map[string][]string{"by kubectl": {"apply"}, "by the server": {"apply", "--server-side"}} {
+			t.Run(how, func(t *testing.T) {
+				name := "again-" + strings.Fields(how)[1]
+				manifest := gen.Manifest(gen.VM(name, gen.FromTemplate(l.golden+"/complete")))
+				apply := func() { harness.Must(t, s.Plane, l.user, manifest, append(arguments, "-n", l.team, "-f", "-")...) }
+				apply()
+				apply()
+				l.released(t, name)
+				uid := l.exists(t, "secret", name+"-login", "{.metadata.uid}")
+				apply()
+				l.released(t, name)
+				if now := l.exists(t, "secret", name+"-login", "{.metadata.uid}"); now != uid {
+					t.Error("its Secret was made again")
+				}
+			})
+		}
+	})
+	t.Run("a VM that exists", func(t *testing.T) {
+		denied(t, create(t, "control", "complete"), "AlreadyExists")
+	})
+	t.Run("a governed namespace", func(t *testing.T) {
+		s.must(t, gen.Manifest(gen.Approval(l.team, gen.Governs(l.team), gen.Approves(l.golden+"/complete"))), "apply", "-f", "-")
+		s.must(t, "", "wait", "namespace/"+l.team, `--for=jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}=true`)
+		l.create(t, "approved", "complete")
+		l.released(t, "approved")
+		l.exists(t, "secret", "approved-login", "{.metadata.name}")
+		denied(t, create(t, "unapproved", "invalid"), "TemplateApproval")
+		s.must(t, "", "delete", "templateapproval", l.team)
+		s.must(t, "", "wait", "namespace/"+l.team, `--for=jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}=false`)
+	})
+	t.Run("an API server that restarts meanwhile", func(t *testing.T) {
+		restarted := make(chan error, 1)
+		const several = 12
+		for i := range several {
+			if i == several/2 {
+				go func() { restarted <- s.Plane.RestartAPIServer(context.WithoutCancel(t.Context())) }()
+			}
+			l.eventually(t, "the VM is created", func() error {
+				// A response can be lost: then the VM exists.
+				if got := create(t, fmt.Sprintf("restart-%d", i), "complete"); got.Code != 0 && !strings.Contains(got.Stderr, "AlreadyExists") {
+					return errors.New(got.Stderr)
+				}
+				return nil
+			})
+		}
+		if err := <-restarted; err != nil {
+			t.Fatal(err)
+		}
+		for i := range several {
+			name := fmt.Sprintf("restart-%d", i)
+			l.released(t, name)
+			if got := l.exists(t, "secret", name+"-login", "{.metadata.ownerReferences[*].name}"); got != name {
+				t.Errorf("the Secret of %s belongs to %q", name, got)
+			}
 		}
 	})
 	t.Run("the account of the objects", func(t *testing.T) {
