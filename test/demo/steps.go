@@ -241,7 +241,11 @@ func virtualizationSteps(example func(string) string, defaulted bool) []step {
 
 		{text: "A template may have more than a VM: a Secret with a generated password, and a Service.",
 			args: []string{"apply", "--namespace=golden", "-f", file("objects/web.yaml")}},
-		{text: "They come with the VM, if Ada may create them herself …", as: "ada", stdin: shop, args: []string{"create", "--namespace=team-a", "-f", "-"}},
+		{text: "Refused: the template gives nobody more than they may create themselves.", as: "ada", stdin: shop,
+			args: []string{"create", "--namespace=team-a", "-f", "-"}, wantDenied: "may not create secrets"},
+		{text: "With the role edit they come with the VM …", args: []string{"create", "rolebinding", "ada-edits", "--namespace=team-a", "--clusterrole=edit", "--user=ada"}},
+		// A denial of the API server's authorizer is remembered for two seconds.
+		{as: "ada", stdin: shop, holds: "created", args: []string{"create", "--namespace=team-a", "-f", "-"}},
 		{text: "… before it starts, and they go with it. The password is in the Secret, and nowhere else.", as: "ada", holds: "service/shop",
 			args: []string{"get", "secrets,services", "--namespace=team-a", "-l", "app.kubernetes.io/instance=shop", "-o", "name"}},
 
