@@ -180,11 +180,11 @@ func TestSealDenies(t *testing.T) {
 	})
 	t.Run("what is too large", func(t *testing.T) {
 		// base64 has four bytes for three. The rest are the fields, the nonce, the tag and the ID of the key.
-		text, err := filled(MaximumSize*3/4 - 200).Seal(boxKeys, box)
+		text, err := filled(MaximumSize*3/4-200).Seal(boxKeys, box)
 		if err != nil || len(text) > MaximumSize || len(text) < MaximumSize-300 {
 			t.Errorf("what fits: %d bytes, %v", len(text), err)
 		}
-		text, err = filled(MaximumSize * 3 / 4).Seal(boxKeys, box)
+		text, err = filled(MaximumSize*3/4).Seal(boxKeys, box)
 		var large *TooLargeError
 		if !errors.As(err, &large) || text != "" {
 			t.Fatalf("got %d bytes, %v", len(text), err)

@@ -23,7 +23,6 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/vmstencil/stencil/cache/objectkeys"
 	"github.com/vmstencil/stencil/internal/excerpt"
 	"github.com/vmstencil/stencil/internal/objects"
 )
@@ -45,12 +44,22 @@ const (
 
 var virtualMachines = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
 
+// Keys are the stored keys, as cached.
+type Keys interface {
+	// Synced reports whether the Secret has been read, or does not exist.
+	Synced() bool
+	// Keys returns the keys; none if the Secret does not exist. They must not be modified.
+	Keys() objects.Keys
+	// Changed returns a channel that receives after changes.
+	Changed() <-chan struct{}
+}
+
 // Options are the dependencies of a Reconciler.
 type Options struct {
 	// Config is the manager's. Objects are created as Account, a username that the manager may impersonate.
 	Config     *rest.Config
 	Account    string
-	Keys       *objectkeys.Cache
+	Keys       Keys
 	Recorder   events.EventRecorder
 	Registerer prometheus.Registerer
 	Logger     logr.Logger
@@ -61,7 +70,7 @@ type Reconciler struct {
 	wake     *wake
 	vms      dynamic.Interface
 	creator  dynamic.Interface
-	keys     *objectkeys.Cache
+	keys     Keys
 	recorder events.EventRecorder
 	results  *prometheus.CounterVec
 
@@ -247,20 +256,31 @@ func explain(err error) string {
 	if !errors.As(err, &status) {
 		return "the API server does not answer"
 	}
+	fields := invalidFields(status.Status().Details)
 	switch reason := status.Status().Reason; {
 	case reason == metav1.StatusReasonForbidden:
 		return status.Status().Message
-	case status.Status().Details != nil && len(status.Status().Details.Causes) > 0:
-		var causes []string
-		for _, cause := range status.Status().Details.Causes {
-			causes = append(causes, fmt.Sprintf("%s: %s", cause.Field, cause.Type))
-		}
-		return fmt.Sprintf("it is invalid (%s)", strings.Join(causes, ", "))
+	case len(fields) > 0:
+		return fmt.Sprintf("it is invalid (%s)", strings.Join(fields, ", "))
 	case reason != "":
 		return string(reason)
 	default:
 		return fmt.Sprintf("HTTP status %d", status.Status().Code)
 	}
+}
+
+// invalidFields returns the fields that the API server rejected, and why. The causes of internal errors and of the denials of admission policies
+// name no field, and have a message only.
+func invalidFields(details *metav1.StatusDetails) (fields []string) {
+	if details == nil {
+		return nil
+	}
+	for _, cause := range details.Causes {
+		if cause.Field != "" {
+			fields = append(fields, fmt.Sprintf("%s: %s", cause.Field, cause.Type))
+		}
+	}
+	return fields
 }
 
 func (r *Reconciler) event(s *state, kind, reason, note string, arguments ...any) {
