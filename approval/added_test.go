@@ -85,6 +85,12 @@ func TestBeyond(t *testing.T) {
 			want:   []string{`spec.template.metadata.annotations["hooks.kubevirt.io/hookSidecars"]`},
 		},
 		{
+			name: "what holds a VM back until the objects of its template exist", rendered: "spec: {}",
+			stored: "spec: {template: {metadata: {annotations: {objects.template.kubevirt.io/hold: objects, objects.template.kubevirt.io/pending: x, objects.template.kubevirt.io: x}, labels: {objects.template.kubevirt.io/hold: x}}}}",
+			want: []string{`spec.template.metadata.annotations["objects.template.kubevirt.io"]`, `spec.template.metadata.annotations["objects.template.kubevirt.io/pending"]`,
+				`spec.template.metadata.labels["objects.template.kubevirt.io/hold"]`},
+		},
+		{
 			name: "what this cluster is known to add", rendered: "spec: {}", stored: "spec: {template: {spec: {nodeSelector: {zone: a, gpu: b}}}}",
 			more: []string{"spec.template.spec.nodeSelector.zone"},
 			want: []string{"spec.template.spec.nodeSelector.gpu"},

@@ -41,6 +41,14 @@ type written struct {
 
 func (w written) run(t *testing.T, policy evaluated, of *kindOf, resource string) {
 	t.Helper()
+	denial, _ := policy.decide(t, w.request(t, of, resource))
+	if denial != w.want {
+		t.Errorf("got  %s\nwant %s", denial, w.want)
+	}
+}
+
+func (w written) request(t *testing.T, of *kindOf, resource string) request {
+	t.Helper()
 	name, operation := w.as, admission.Update
 	if name == "" {
 		name = managerName
@@ -65,10 +73,7 @@ func (w written) run(t *testing.T, policy evaluated, of *kindOf, resource string
 	if namespace, found, _ := unstructured.NestedString(object, "metadata", "namespace"); found {
 		r.namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	}
-	denial, _ := policy.decide(t, r)
-	if denial != w.want {
-		t.Errorf("got  %s\nwant %s", denial, w.want)
-	}
+	return r
 }
 
 func TestWhatTheManagerChangesOfNamespaces(t *testing.T) {

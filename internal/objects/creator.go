@@ -63,7 +63,7 @@ func Explain(err error) string {
 	switch reason := status.Status().Reason; {
 	case reason == metav1.StatusReasonForbidden:
 		return status.Status().Message
-	case status.Status().Details != nil && len(status.Status().Details.Causes) > 0:
+	case reason == metav1.StatusReasonInvalid && status.Status().Details != nil && len(status.Status().Details.Causes) > 0:
 		var causes []string
 		for _, cause := range status.Status().Details.Causes {
 			if cause.Field == "" {

@@ -14,8 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/vmstencil/stencil/cache/objectkeys"
 )
 
 const (
@@ -26,14 +24,14 @@ const (
 
 // keys reconciles the Secret with the keys.
 type keys struct {
-	cache   *objectkeys.Cache
+	cache   Keys
 	secrets corev1client.SecretInterface
 	name    string
 	// inUse returns the IDs of the keys that VirtualMachines need, and whether all VirtualMachines are known.
 	inUse func() (map[string]bool, bool)
 }
 
-func newKeys(config *rest.Config, secret types.NamespacedName, cache *objectkeys.Cache, inUse func() (map[string]bool, bool)) (*keys, error) {
+func newKeys(config *rest.Config, secret types.NamespacedName, cache Keys, inUse func() (map[string]bool, bool)) (*keys, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making the client of the keys of objects: %w", err)

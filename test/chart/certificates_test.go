@@ -19,7 +19,7 @@ func TestCertificates(t *testing.T) {
 	}
 	// Rights that only a manager with an authority of its own needs.
 	noSecrets := map[string]any{
-		"Role/stencil-manager {.rules[?(@.resources[0]==\"secrets\")]}":                               nil,
+		"Role/stencil-manager {.rules[?(@.resources[0]==\"secrets\")].resourceNames}":                 []string{"stencil-object-keys"},
 		"ClusterRole/stencil-manager {.rules[?(@.apiGroups[0]==\"admissionregistration.k8s.io\")]}":   nil,
 		"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"virtualmachinetemplates\")].verbs}":  []any{[]string{"get", "list", "watch"}, []string{"create", "patch", "delete"}},
 		"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"subjectaccessreviews\")].verbs}":     []string{"create"},

@@ -166,10 +166,12 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 		"configmaps stencil-protected-objects":       "get list watch",
 		"coordination.k8s.io/leases":                 "create",
 		"coordination.k8s.io/leases stencil-manager": "get update",
-		"serviceaccounts stencil-disks":              "impersonate",
+		"secrets":                         "create",
+		"secrets stencil-object-keys":     "get list watch update",
+		"serviceaccounts stencil-disks":   "impersonate",
+		"serviceaccounts stencil-objects": "impersonate",
 	})
 	itsAuthority := rightsTo(map[string]string{
-		"secrets":                    "create",
 		"secrets stencil-webhook-ca": "get list watch update",
 	})
 	defaulting := rightsTo(map[string]string{
@@ -245,6 +247,11 @@ func TestTheManagerMayNot(t *testing.T) {
 		"list all Secrets beside it":                  {"list", "", "secrets", install.Namespace, "", false},
 		"read a Secret of that name elsewhere":        {"get", "", "secrets", "default", "stencil-webhook-ca", false},
 		"create a Secret elsewhere":                   {"create", "", "secrets", "default", "", false},
+		"read the keys that encrypt objects":          {"get", "", "secrets", install.Namespace, "stencil-object-keys", true},
+		"delete these keys":                           {"delete", "", "secrets", install.Namespace, "stencil-object-keys", false},
+		"read keys of that name elsewhere":            {"get", "", "secrets", "default", "stencil-object-keys", false},
+		"act as the account of objects":               {"impersonate", "", "serviceaccounts", install.Namespace, "stencil-objects", true},
+		"act as an account of that name elsewhere":    {"impersonate", "", "serviceaccounts", "default", "stencil-objects", false},
 		"delete its authority":                        {"delete", "", "secrets", install.Namespace, "stencil-webhook-ca", false},
 		"patch its webhooks":                          {"patch", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "a-stencil-render", true},
 		"patch somebody else's webhooks":              {"patch", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "virt-api-mutator", false},

@@ -45,9 +45,13 @@ func TestManager(t *testing.T) {
 						"kubevirt-apiserver", "kubevirt-controller", "kubevirt-handler", "kubevirt-operator", "kubevirt-synchronization-controller", "cdi-sa",
 						"system:serviceaccount:kube-system:generic-garbage-collector",
 						"system:serviceaccount:kube-system:namespace-controller",
+						"system:serviceaccount:stencil-system:stencil-objects",
 					}, ","),
 					"--exempt-binding=stencil-exempt-users",
 					"--disk-account=system:serviceaccount:stencil-system:stencil-disks",
+					"--object-account=system:serviceaccount:stencil-system:stencil-objects",
+					"--object-resources=secrets,configmaps,services",
+					"--object-keys-secret=stencil-object-keys",
 					"--apiserver-user=system:serviceaccount:stencil-system:stencil-apiserver",
 					"--writable-instance-keys=" + strings.Join([]string{
 						"kubectl.kubernetes.io/last-applied-configuration", "kubectl.kubernetes.io/restartedAt", "velero.io/", "k10.kasten.io/",

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,7 +26,7 @@ func TestNames(t *testing.T) {
 			},
 			want: map[string]any{
 				"Deployment/templates-stencil-manager {" + container + ".args}":                                                           items{"--certificate-authority-secret=templates-stencil-webhook-ca", "--webhook-configurations=mutating/a-templates-stencil-render,validating/templates-stencil-validate,validating/templates-stencil-policies,mutating/zz-templates-stencil-preview", "--policy-webhooks=templates-stencil-policies", "--policy-webhooks-address=stencil-system/templates-stencil-webhook", "--leader-election-id=templates-stencil-manager"},
-				"Role/templates-stencil-manager {.rules[?(@.resources[0]==\"secrets\")].resourceNames[0]}":                                "templates-stencil-webhook-ca",
+				"Role/templates-stencil-manager {.rules[?(@.resources[0]==\"secrets\")].resourceNames[0]}":                                []string{"templates-stencil-object-keys", "templates-stencil-webhook-ca"},
 				"ClusterRole/templates-stencil-manager {.rules[?(@.resources[0]==\"mutatingwebhookconfigurations\")].resourceNames[0]}":   "a-templates-stencil-render",
 				"ClusterRole/templates-stencil-manager {.rules[?(@.resources[0]==\"validatingwebhookconfigurations\")].resourceNames[0]}": "templates-stencil-validate",
 				"ValidatingAdmissionPolicyBinding/templates-stencil-template-reference {.spec.policyName}":                                "templates-stencil-template-reference",
@@ -133,12 +134,23 @@ func TestFlagsOfAManagerBesideTheCluster(t *testing.T) {
 	for _, tc := range []struct {
 		release    string
 		defaulting bool
-	}{{"stencil", false}, {"templates", false}, {"templates", true}} {
+		objects    []any
+	}{
+		{"stencil", false, []any{"secrets", "configmaps", "services"}}, {"stencil", false, []any{"networkpolicies.networking.k8s.io"}}, {"stencil", false, []any{}},
+		{"templates", false, []any{"secrets"}}, {"templates", true, []any{"secrets"}},
+	} {
 		release := tc.release
-		t.Run(fmt.Sprintf("%s, defaulting %v", release, tc.defaulting), func(t *testing.T) {
-			options := install.Options{Release: release, ManagerURL: "https://localhost:9443", Values: map[string]any{"defaulting": map[string]any{"enabled": tc.defaulting}}}
+		t.Run(fmt.Sprintf("%s, defaulting %v, objects %v", release, tc.defaulting, tc.objects), func(t *testing.T) {
+			options := install.Options{Release: release, ManagerURL: "https://localhost:9443", Values: map[string]any{
+				"defaulting": map[string]any{"enabled": tc.defaulting}, "objects": map[string]any{"resources": tc.objects},
+			}}
+			objects, err := json.Marshal(tc.objects)
+			if err != nil {
+				t.Fatal(err)
+			}
 			stdout, stderr, ok := helm(t, "", "install", release, chartFolder(t), "--namespace", install.Namespace, "--dry-run=client",
-				"--set", "apiserver.enabled=false", "--set", "manager.enabled=false", "--set", "webhooks.url="+options.ManagerURL, "--set", fmt.Sprintf("defaulting.enabled=%v", tc.defaulting))
+				"--set", "apiserver.enabled=false", "--set", "manager.enabled=false", "--set", "webhooks.url="+options.ManagerURL, "--set", fmt.Sprintf("defaulting.enabled=%v", tc.defaulting),
+				"--set-json", "objects.resources="+string(objects))
 			if !ok {
 				t.Fatal(stderr)
 			}
@@ -147,6 +159,9 @@ func TestFlagsOfAManagerBesideTheCluster(t *testing.T) {
 				if !strings.Contains(notes, flag+"\n") {
 					t.Errorf("the notes of the chart do not ask for %s:\n%s", flag, notes)
 				}
+			}
+			if strings.Contains(notes, "--object-") != (len(tc.objects) > 0) {
+				t.Errorf("the notes of the chart ask for flags of objects, or not:\n%s", notes)
 			}
 		})
 	}

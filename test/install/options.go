@@ -72,8 +72,8 @@ func (o Options) ManagerArgs() []string {
 		exempt = append(slices.Clone(exempt), "system:serviceaccount:"+o.Namespace+":"+prefix+"-manager")
 	}
 	resources := []string{"secrets", "configmaps", "services"}
-	if values, _ := o.Values["objects"].(map[string]any); values != nil {
-		listed, _ := values["resources"].([]any)
+	values, _ := o.Values["objects"].(map[string]any)
+	if listed, found := values["resources"].([]any); found {
 		resources = nil
 		for _, each := range listed {
 			resources = append(resources, fmt.Sprint(each))

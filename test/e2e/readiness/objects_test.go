@@ -397,7 +397,7 @@ spec: {policyName: barrier, validationActions: [Deny]}
 		l.create(t, "approved", "complete")
 		l.released(t, "approved")
 		l.exists(t, "secret", "approved-login", "{.metadata.name}")
-		denied(t, create(t, "unapproved", "invalid"), "TemplateApproval")
+		denied(t, create(t, "unapproved", "invalid"), "it does not approve template "+l.golden+"/invalid")
 		s.must(t, "", "delete", "templateapproval", l.team)
 		s.must(t, "", "wait", "namespace/"+l.team, `--for=jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}=false`)
 	})
