@@ -41,9 +41,15 @@ func Try(ctx context.Context, client dynamic.Interface, resource schema.GroupVer
 		return Denied("an object of this name exists already in namespace " + namespace + "; if it is left of a VirtualMachine that was deleted, try again in a moment")
 	case Temporary(err):
 		return err
-	default:
-		return Denied(Explain(err))
 	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		if _, policy := invalidFields(status.Status()); policy {
+			// It is written for users, and this is the answer to one.
+			return Denied(status.Status().Message)
+		}
+	}
+	return Denied(Explain(err))
 }
 
 // Temporary reports whether an error of the API server says nothing about the request: it may even have been carried out.
@@ -60,23 +66,30 @@ func Explain(err error) string {
 	if !errors.As(err, &status) {
 		return "the API server does not answer"
 	}
+	fields, policy := invalidFields(status.Status())
 	switch reason := status.Status().Reason; {
 	case reason == metav1.StatusReasonForbidden:
 		return status.Status().Message
-	case reason == metav1.StatusReasonInvalid && status.Status().Details != nil && len(status.Status().Details.Causes) > 0:
-		var causes []string
-		for _, cause := range status.Status().Details.Causes {
-			if cause.Field == "" {
-				// An admission policy, which has no field.
-				causes = append(causes, cause.Message)
-				continue
-			}
-			causes = append(causes, fmt.Sprintf("%s: %s", cause.Field, cause.Type))
-		}
-		return fmt.Sprintf("it is invalid (%s)", strings.Join(causes, ", "))
+	case len(fields) > 0:
+		return fmt.Sprintf("it is invalid (%s)", strings.Join(fields, ", "))
+	case policy:
+		return "an admission policy denies it"
 	case reason != "":
 		return string(reason)
 	default:
 		return fmt.Sprintf("HTTP status %d", status.Status().Code)
 	}
+}
+
+// invalidFields returns the fields that the API server rejected, and why. The denial of an admission policy names no field.
+func invalidFields(status metav1.Status) (fields []string, policy bool) {
+	if status.Reason != metav1.StatusReasonInvalid || status.Details == nil {
+		return nil, false
+	}
+	for _, cause := range status.Details.Causes {
+		if cause.Field != "" {
+			fields = append(fields, fmt.Sprintf("%s: %s", cause.Field, cause.Type))
+		}
+	}
+	return fields, len(fields) == 0 && len(status.Details.Causes) > 0
 }

@@ -24,7 +24,6 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/vmstencil/stencil/cache/objectkeys"
 	"github.com/vmstencil/stencil/internal/excerpt"
 	"github.com/vmstencil/stencil/internal/objects"
 )
@@ -50,12 +49,22 @@ const (
 
 var virtualMachines = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
 
+// Keys are the stored keys, as cached.
+type Keys interface {
+	// Synced reports whether the Secret has been read, or does not exist.
+	Synced() bool
+	// Keys returns the keys; none if the Secret does not exist. They must not be modified.
+	Keys() objects.Keys
+	// Changed returns a channel that receives after changes.
+	Changed() <-chan struct{}
+}
+
 // Options are the dependencies of a Reconciler.
 type Options struct {
 	// Config is the manager's. Objects are created as Account, a username that the manager may impersonate.
 	Config     *rest.Config
 	Account    string
-	Keys       *objectkeys.Cache
+	Keys       Keys
 	Recorder   events.EventRecorder
 	Registerer prometheus.Registerer
 	Logger     logr.Logger
@@ -66,7 +75,7 @@ type Reconciler struct {
 	wake     *wake
 	vms      dynamic.Interface
 	creator  dynamic.Interface
-	keys     *objectkeys.Cache
+	keys     Keys
 	recorder events.EventRecorder
 	results  *prometheus.CounterVec
 

@@ -126,7 +126,7 @@ func (c *cluster) add(object *unstructured.Unstructured) {
 // start replaces the manager by a new one without state.
 func (c *cluster) start() {
 	c.killAfter, c.events = -1, events.NewFakeRecorder(100)
-	c.reconciler = &Reconciler{vms: c.client, creator: c.client, keys: c.keys, recorder: c.events, results: newResults(), created: map[types.UID]map[string]bool{}}
+	c.reconciler = &Reconciler{vms: c.client, creator: c.client, keys: c.keys, recorder: c.events, results: newResults(), attempts: map[types.UID]map[string]attempt{}}
 }
 
 func (c *cluster) reconcile() string {
@@ -425,8 +425,8 @@ func TestARetryRecognizesWhatTheProcessCreated(t *testing.T) {
 				t.Error(got)
 			}
 			c.check([]string{putSecret, putConfig, patchVM}, nil, []string{"Normal ObjectsCreated created Secret web-1-db, ConfigMap web-1-app"}, 2, 0)
-			if len(c.reconciler.created) > 0 {
-				t.Errorf("it still retains %v", c.reconciler.created)
+			if len(c.reconciler.attempts) > 0 {
+				t.Errorf("it still retains %v", c.reconciler.attempts)
 			}
 		})
 	}
@@ -524,44 +524,6 @@ func TestAnEventNamesSomeObjectsOnly(t *testing.T) {
 	want := []string{"Normal ObjectsCreated created ConfigMap web-00, ConfigMap web-01, ConfigMap web-02, ConfigMap web-03, ConfigMap web-04, ConfigMap web-05, ConfigMap web-06, ConfigMap web-07 and 3 more objects"}
 	if diff := cmp.Diff(want, c.received()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestExplain(t *testing.T) {
-	status := func(s metav1.Status) error { return &apierrors.StatusError{ErrStatus: s} }
-	secrets := schema.GroupResource{Resource: "secrets"}
-	const secret = "open-sesame"
-	for _, tc := range []struct {
-		name string
-		err  error
-		want string
-	}{
-		{"an object that exists", fmt.Errorf("x: %w", existsError("it exists already")), "it exists already"},
-		{"no answer", errors.New(secret), "the API server does not answer"},
-		{"no permission", apierrors.NewForbidden(secrets, "a", errors.New("exceeded quota")), `secrets "a" is forbidden: exceeded quota`},
-		{"an invalid object", apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "a", field.ErrorList{
-			field.Invalid(field.NewPath("data", "a"), secret, secret), field.TooLong(field.NewPath("data", "b"), secret, 3), field.NotSupported(field.NewPath("type"), secret, []string{"a"}),
-		}), "it is invalid (data.a: FieldValueInvalid, data.b: FieldValueTooLong, type: FieldValueNotSupported)"},
-		{"a wrapped one", fmt.Errorf("x: %w", apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "a", field.ErrorList{field.Invalid(field.NewPath("a"), secret, secret)})), "it is invalid (a: FieldValueInvalid)"},
-		{"an invalid object without causes", status(metav1.Status{Reason: metav1.StatusReasonInvalid, Message: secret}), "Invalid"},
-		{"the denial of an admission policy, whose message may show values", status(metav1.Status{Reason: metav1.StatusReasonInvalid, Message: secret,
-			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: secret}}}}), "Invalid"},
-		{"a webhook that fails", apierrors.NewInternalError(errors.New("failed calling webhook: " + secret)), "InternalError"},
-		{"an answer of a proxy", apierrors.NewGenericServerResponse(http.StatusBadGateway, "create", secrets, "a", secret, 0, true), "InternalError"},
-		{"a namespace that does not exist", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "team-a"), "NotFound"},
-		{"an object that cannot be decoded", apierrors.NewBadRequest(secret), "BadRequest"},
-		{"too many requests", apierrors.NewTooManyRequests(secret, 1), "TooManyRequests"},
-		{"a denial without a reason", status(metav1.Status{Code: http.StatusTeapot, Message: secret}), "HTTP status 418"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			got := explain(tc.err)
-			if got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
-			}
-			if strings.Contains(got, secret) {
-				t.Errorf("it shows a value: %s", got)
-			}
-		})
 	}
 }
 

@@ -306,7 +306,7 @@ func TestDenials(t *testing.T) {
 			name: "a template with other objects, where none are created", object: "metadata: {name: web-1, annotations: {template.kubevirt.io/template-ref: golden/box, parameter.template.kubevirt.io/PASSWORD: s3cret}}",
 			rights: everything, template: box + "  objects:\n  - {apiVersion: v1, kind: Secret, metadata: {name: \"${NAME}-db\"}, stringData: {a: \"${PASSWORD}\"}}\n  - {apiVersion: v1, kind: Service, metadata: {name: web}}\n",
 			wantCode: 422, wantReason: metav1.StatusReasonInvalid, wantText: `VirtualMachine.kubevirt.io "web-1" is invalid: template[golden/box].spec.objects: Forbidden: ` +
-				`template golden/box has other objects, which are not created together with a VirtualMachine yet (Secret ${NAME}-db, Service web); use "stencilctl process golden/box … | kubectl create -f -"`,
+				`template golden/box has other objects, which are not created together with the VirtualMachine here (Secret ${NAME}-db, Service web); use "stencilctl process golden/box … | kubectl create -f -"`,
 		},
 		{
 			name: "annotations that are no object", object: "metadata: {annotations: [1]}",

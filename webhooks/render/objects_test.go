@@ -59,7 +59,11 @@ func objectsOf(resources ...string) (*render.Objects, objects.Keys) {
 	if len(resources) == 0 {
 		resources = []string{"secrets", "services", "networkpolicies.networking.k8s.io"}
 	}
-	return &render.Objects{Kinds: objects.NewKinds(mapper, resources), Keys: func() objects.Keys { return keys }, Now: func() time.Time { return sealed }}, keys
+	return &render.Objects{
+		Kinds: objects.NewKinds(mapper, resources), Keys: func() objects.Keys { return keys }, Now: func() time.Time { return sealed },
+		Try:            func(context.Context, schema.GroupVersionResource, string, []byte) error { return nil },
+		VirtualMachine: func(context.Context, string, string) (map[string]any, error) { return nil, nil },
+	}, keys
 }
 
 func objectsHandler(t *testing.T, template string, o render.Options) *render.Handler {
@@ -196,6 +200,30 @@ func (unmapped) Resource(string, string) (schema.GroupVersionResource, error) {
 	return schema.GroupVersionResource{}, errors.New("finding the resource: connection refused")
 }
 
+// taken denies Services.
+func taken(_ context.Context, resource schema.GroupVersionResource, _ string, _ []byte) error {
+	if resource.Resource == "services" {
+		return objects.Denied("it exists")
+	}
+	return nil
+}
+
+// The API server answers AlreadyExists to the creation of a VM that exists.
+func TestTheObjectsOfAVMThatExistsAreNoDenial(t *testing.T) {
+	dependencies, _ := objectsOf()
+	dependencies.Try = taken
+	dependencies.VirtualMachine = func(_ context.Context, namespace, name string) (map[string]any, error) {
+		if namespace != "team-a" || name != "web-1" {
+			t.Errorf("it reads VM %s/%s", namespace, name)
+		}
+		return map[string]any{}, nil
+	}
+	h := objectsHandler(t, boxWithObjects, render.Options{Permissions: mayCreate("ada", allObjects...), Objects: dependencies})
+	if response := h.Handle(t.Context(), create(t, "metadata: {name: web-1, annotations: {template.kubevirt.io/template-ref: golden/box}}")); !response.Allowed {
+		t.Errorf("%+v", response.Result)
+	}
+}
+
 func TestDenialsOfObjects(t *testing.T) {
 	const (
 		invalid = `VirtualMachine.kubevirt.io "web-1" is invalid: `
@@ -234,11 +262,32 @@ func TestDenialsOfObjects(t *testing.T) {
 		},
 		{
 			name: "the permission cannot be checked", permissions: failing{everything}, wantCode: 503,
-			want: "the permission to create the objects of the template could not be checked; try again in a moment: connection refused",
+			want: "whether the objects of the template can be created could not be checked; try again in a moment: connection refused",
 		},
 		{
 			name: "the kind cannot be found", permissions: mayCreate("ada", allObjects...), change: func(o *render.Objects) { o.Kinds = unmapped{} }, wantCode: 503,
-			want: "the permission to create the objects of the template could not be checked; try again in a moment: finding the resource: connection refused",
+			want: "whether the objects of the template can be created could not be checked; try again in a moment: finding the resource: connection refused",
+		},
+		{
+			name: "an object cannot be created", permissions: mayCreate("ada", allObjects...), change: func(o *render.Objects) { o.Try = taken }, wantCode: 422,
+			want: invalid + service + "it exists",
+		},
+		{
+			name: "an object cannot be created, and whether the VM exists cannot be read", permissions: mayCreate("ada", allObjects...), wantCode: 422,
+			change: func(o *render.Objects) {
+				o.Try = taken
+				o.VirtualMachine = func(context.Context, string, string) (map[string]any, error) { return nil, errors.New("x") }
+			},
+			want: invalid + service + "it exists",
+		},
+		{
+			name: "whether an object can be created cannot be checked", permissions: mayCreate("ada", allObjects...), wantCode: 503,
+			change: func(o *render.Objects) {
+				o.Try = func(context.Context, schema.GroupVersionResource, string, []byte) error {
+					return errors.New("connection refused")
+				}
+			},
+			want: "whether the objects of the template can be created could not be checked; try again in a moment: connection refused",
 		},
 		{
 			name: "there is no key yet", permissions: mayCreate("ada", allObjects...), change: func(o *render.Objects) { o.Keys = func() objects.Keys { return nil } }, wantCode: 503,

@@ -295,7 +295,7 @@ spec: {policyName: barrier, validationActions: [Deny]}
 			return nil
 		})
 		l.create(t, "taken", "complete", gen.RunStrategy("Always"))
-		l.reports(t, "taken", "objects of its template cannot be created, and it does not start: Secret taken-login: it is invalid (", "denied request: not now", "does not start before the objects of its template exist")
+		l.reports(t, "taken", "objects of its template cannot be created, and it does not start: Secret taken-login: an admission policy denies it; Service taken: an admission policy denies it", "does not start before the objects of its template exist")
 		harness.Must(t, s.Plane, l.user, "", "create", "secret", "generic", "taken-login", "-n", l.team, "--from-literal=userdata=mine")
 		harness.Must(t, s.Plane, l.user, "", "create", "service", "clusterip", "taken", "-n", l.team, "--tcp=80")
 		lift()
