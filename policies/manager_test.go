@@ -36,6 +36,7 @@ type written struct {
 	// before is empty for a creation, after for a deletion.
 	before, after string
 	as            string // the manager if empty
+	dryRun        bool
 	want          string
 }
 
@@ -69,7 +70,7 @@ func (w written) request(t *testing.T, of *kindOf, resource string) request {
 			each["apiVersion"], each["kind"] = kind.GroupVersion().String(), kind.Kind
 		}
 	}
-	r := request{operation: operation, user: &user.DefaultInfo{Name: name}, name: "a", resource: resource, of: of, object: object, oldObject: oldObject}
+	r := request{operation: operation, user: &user.DefaultInfo{Name: name}, name: "a", resource: resource, of: of, object: object, oldObject: oldObject, dryRun: w.dryRun}
 	if namespace, found, _ := unstructured.NestedString(object, "metadata", "namespace"); found {
 		r.namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	}

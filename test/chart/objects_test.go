@@ -174,15 +174,20 @@ func TestTheAccountOfObjectsWritesNothingElse(t *testing.T) {
 	policy := func(metadata string) string {
 		return `{"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "web"` + metadata + `}, "spec": {"podSelector": {}}}`
 	}
-	for name, tc := range map[string]struct{ stdin, want string }{
-		"it creates a Secret of a VM":            {stdin: secret(", " + owned)},
-		"it creates a NetworkPolicy of a VM":     {stdin: policy(", " + owned)},
-		"it creates no Secret of its own":        {stdin: secret(""), want: owner},
-		"it creates no NetworkPolicy of its own": {stdin: policy(""), want: owner},
+	for name, tc := range map[string]struct {
+		stdin  string
+		dryRun string
+		want   string
+	}{
+		"it creates a Secret of a VM":             {stdin: secret(", " + owned), dryRun: "server"},
+		"it creates a NetworkPolicy of a VM":      {stdin: policy(", " + owned), dryRun: "server"},
+		"it tries an object before there is a VM": {stdin: secret(""), dryRun: "server"},
+		"it creates no Secret of its own":         {stdin: secret(""), dryRun: "none", want: owner},
+		"it creates no NetworkPolicy of its own":  {stdin: policy(""), dryRun: "none", want: owner},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eventually(t, "the answer is as wanted", func() string {
-				return differs(tc.want, kubectl(t, plane, account, tc.stdin, "create", "--namespace", space, "--dry-run=server", "--validate=false", "-f", "-"))
+				return differs(tc.want, kubectl(t, plane, account, tc.stdin, "create", "--namespace", space, "--dry-run="+tc.dryRun, "--validate=false", "-f", "-"))
 			})
 		})
 	}
