@@ -8,6 +8,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -94,7 +95,9 @@ func (h *Handler) attach(ctx context.Context, request admission.Request, request
 		pending.Objects = append(pending.Objects, objects.Object{Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Manifest: manifest})
 	}
 	if len(causes) > 0 && h.taken(ctx, others.binding) {
-		causes = nil
+		// To admit the request for the API server to answer the same would admit it with these causes if the VM is deleted meanwhile.
+		response := deny.With(apierrors.NewAlreadyExists(vmResource, others.binding.Name).Status())
+		return &response
 	}
 	if len(causes) > 0 {
 		response := deny.Invalid(others.binding.Name, causes)
@@ -113,7 +116,7 @@ func (h *Handler) attach(ctx context.Context, request admission.Request, request
 	return nil
 }
 
-// taken reports whether the VM exists already, and its objects too. The API server answers that with AlreadyExists, which clients rely on.
+// taken reports whether the VM exists already, and its objects too. Clients rely on the answer AlreadyExists.
 func (h *Handler) taken(ctx context.Context, vm objects.Binding) bool {
 	found, err := h.objects.VirtualMachine(ctx, vm.Namespace, vm.Name)
 	return err == nil && found != nil

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	permission "github.com/vmstencil/stencil/internal/authorization"
@@ -208,19 +209,41 @@ func taken(_ context.Context, resource schema.GroupVersionResource, _ string, _ 
 	return nil
 }
 
-// The API server answers AlreadyExists to the creation of a VM that exists.
-func TestTheObjectsOfAVMThatExistsAreNoDenial(t *testing.T) {
-	dependencies, _ := objectsOf()
-	dependencies.Try = taken
-	dependencies.VirtualMachine = func(_ context.Context, namespace, name string) (map[string]any, error) {
-		if namespace != "team-a" || name != "web-1" {
-			t.Errorf("it reads VM %s/%s", namespace, name)
-		}
-		return map[string]any{}, nil
-	}
-	h := objectsHandler(t, boxWithObjects, render.Options{Permissions: mayCreate("ada", allObjects...), Objects: dependencies})
-	if response := h.Handle(t.Context(), create(t, "metadata: {name: web-1, annotations: {template.kubevirt.io/template-ref: golden/box}}")); !response.Allowed {
-		t.Errorf("%+v", response.Result)
+// The answer is that of the API server. It is a denial: the VM may be deleted before the API server stores the new one, whose objects the user may
+// not create.
+func TestTheObjectsOfAVMThatExists(t *testing.T) {
+	for name, tc := range map[string]struct {
+		permissions render.Permissions
+		try         func(context.Context, schema.GroupVersionResource, string, []byte) error
+		want        string
+	}{
+		"its objects exist too":       {permissions: mayCreate("ada", allObjects...), try: taken, want: `virtualmachines.kubevirt.io "web-1" already exists`},
+		"the user may not create any": {permissions: mayCreate("ada"), want: `virtualmachines.kubevirt.io "web-1" already exists`},
+		"its objects do not exist":    {permissions: mayCreate("ada", allObjects...)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dependencies, _ := objectsOf()
+			if tc.try != nil {
+				dependencies.Try = tc.try
+			}
+			dependencies.VirtualMachine = func(_ context.Context, namespace, name string) (map[string]any, error) {
+				if namespace != "team-a" || name != "web-1" {
+					t.Errorf("it reads VM %s/%s", namespace, name)
+				}
+				return map[string]any{}, nil
+			}
+			h := objectsHandler(t, boxWithObjects, render.Options{Permissions: tc.permissions, Objects: dependencies})
+			response := h.Handle(t.Context(), create(t, "metadata: {name: web-1, annotations: {template.kubevirt.io/template-ref: golden/box}}"))
+			if tc.want == "" {
+				if !response.Allowed {
+					t.Errorf("%+v", response.Result)
+				}
+				return
+			}
+			if response.Allowed || response.Result.Code != 409 || response.Result.Reason != metav1.StatusReasonAlreadyExists || response.Result.Message != tc.want {
+				t.Errorf("allowed %v: %+v", response.Allowed, response.Result)
+			}
+		})
 	}
 }
 
