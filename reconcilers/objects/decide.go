@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/internal/objects"
@@ -19,6 +20,10 @@ type state struct {
 	// vm is the stored VirtualMachine; nil if there is none.
 	vm   *unstructured.Unstructured
 	keys objects.Keys
+}
+
+func (s *state) name() types.NamespacedName {
+	return types.NamespacedName{Namespace: s.vm.GetNamespace(), Name: s.vm.GetName()}
 }
 
 // pending returns the annotation with the encrypted objects.

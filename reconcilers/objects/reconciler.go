@@ -82,7 +82,7 @@ type Reconciler struct {
 	// attempts are the objects that this process has created, or of whose creation the response was lost, and that a stored annotation may still
 	// contain, by VirtualMachine. It makes a retry recognize them, also where they cannot be read.
 	mutex    sync.Mutex
-	attempts map[types.UID]map[string]attempt
+	attempts map[types.NamespacedName]attempts
 }
 
 // New returns a Reconciler. It fails when no client can be made of the configuration, or if the metrics are already registered.
@@ -90,7 +90,7 @@ func New(o Options) (*Reconciler, error) {
 	own := rest.CopyConfig(o.Config)
 	// No client-side limit: the number of workers limits requests, and the API server has limits of its own.
 	own.QPS = -1
-	r := &Reconciler{keys: o.Keys, recorder: o.Recorder, results: newResults(), attempts: map[types.UID]map[string]attempt{}}
+	r := &Reconciler{keys: o.Keys, recorder: o.Recorder, results: newResults(), attempts: map[types.NamespacedName]attempts{}}
 	var errs [3]error
 	var served *discovery.DiscoveryClient
 	r.vms, errs[0] = dynamic.NewForConfig(own)
@@ -115,6 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	vm, err := r.vms.Resource(virtualMachines).Namespace(request.Namespace).Get(ctx, request.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
+		r.forget(request.NamespacedName)
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("reading VirtualMachine %s: %w", request, err)
 	default:
@@ -182,10 +183,16 @@ const (
 	lost
 )
 
+// attempts are those for one VirtualMachine.
+type attempts struct {
+	vm      types.UID
+	objects map[string]attempt
+}
+
 // create creates an object, unless this or another process has created it for the VirtualMachine.
 func (r *Reconciler) create(ctx context.Context, s *state, o object) (isNew bool, err error) {
 	key := o.resource.Resource + "." + o.resource.Group + "/" + o.manifest.GetName()
-	before := r.attempted(s.vm.GetUID(), key)
+	before := r.attempted(s, key)
 	if before == created {
 		return false, nil
 	}
@@ -194,11 +201,11 @@ func (r *Reconciler) create(ctx context.Context, s *state, o object) (isNew bool
 	switch {
 	case err == nil:
 		r.results.WithLabelValues(resultCreated).Inc()
-		r.remember(s.vm.GetUID(), key, created)
+		r.remember(s, key, created)
 		logf.FromContext(ctx).Info("object created", "kind", o.manifest.GetKind(), "object", o.manifest.GetName())
 		return true, nil
 	case objects.Temporary(err) && !apierrors.IsTooManyRequests(err) && !utilnet.IsConnectionRefused(err):
-		r.remember(s.vm.GetUID(), key, lost)
+		r.remember(s, key, lost)
 		return false, err
 	case !apierrors.IsAlreadyExists(err):
 		return false, err
@@ -212,7 +219,7 @@ func (r *Reconciler) create(ctx context.Context, s *state, o object) (isNew bool
 			o.resource.GroupResource(), o.manifest.GetName(), s.vm.GetNamespace()))
 	case apierrors.IsForbidden(readErr) && before == lost:
 		// It did not exist when the VirtualMachine was admitted, nor when the lost attempt was made: that attempt has created it.
-		r.remember(s.vm.GetUID(), key, created)
+		r.remember(s, key, created)
 		return false, nil
 	case apierrors.IsForbidden(readErr):
 		return false, existsError(fmt.Sprintf("it exists already, and Stencil may not read for whom it was created; delete it (kubectl delete %s %s -n %s), or create the VirtualMachine with another name",
@@ -242,26 +249,29 @@ func (r *Reconciler) update(ctx context.Context, s *state, p plan, left objects.
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("updating VirtualMachine %s/%s, whose objects were created: %w", s.vm.GetNamespace(), s.vm.GetName(), err)
 	}
-	r.forget(s.vm.GetUID())
+	r.forget(s.name())
 	return nil
 }
 
-func (r *Reconciler) attempted(vm types.UID, key string) attempt {
+func (r *Reconciler) attempted(s *state, key string) attempt {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	return r.attempts[vm][key]
-}
-
-func (r *Reconciler) remember(vm types.UID, key string, result attempt) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	if r.attempts[vm] == nil {
-		r.attempts[vm] = map[string]attempt{}
+	if of := r.attempts[s.name()]; of.vm == s.vm.GetUID() {
+		return of.objects[key]
 	}
-	r.attempts[vm][key] = result
+	return 0
 }
 
-func (r *Reconciler) forget(vm types.UID) {
+func (r *Reconciler) remember(s *state, key string, result attempt) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.attempts[s.name()].vm != s.vm.GetUID() {
+		r.attempts[s.name()] = attempts{vm: s.vm.GetUID(), objects: map[string]attempt{}}
+	}
+	r.attempts[s.name()].objects[key] = result
+}
+
+func (r *Reconciler) forget(vm types.NamespacedName) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	delete(r.attempts, vm)

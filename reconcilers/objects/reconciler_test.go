@@ -126,7 +126,7 @@ func (c *cluster) add(object *unstructured.Unstructured) {
 // start replaces the manager by a new one without state.
 func (c *cluster) start() {
 	c.killAfter, c.events = -1, events.NewFakeRecorder(100)
-	c.reconciler = &Reconciler{vms: c.client, creator: c.client, keys: c.keys, recorder: c.events, results: newResults(), attempts: map[types.UID]map[string]attempt{}}
+	c.reconciler = &Reconciler{vms: c.client, creator: c.client, keys: c.keys, recorder: c.events, results: newResults(), attempts: map[types.NamespacedName]attempts{}}
 }
 
 func (c *cluster) reconcile() string {
