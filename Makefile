@@ -85,7 +85,7 @@ bench: preflight ## the benchmarks of docs/performance.md (ARGS=--write records 
 
 .PHONY: build
 build: preflight ## stencil-manager, stencil-apiserver, stencilctl and stencil-defaulter, into bin/
-	@go build -trimpath -o bin/ ./cmd/...
+	@go build -trimpath -tags grpcnotrace -o bin/ ./cmd/...
 	@cd cmd/stencil-defaulter && CGO_ENABLED=1 go build -trimpath -tags $(TAGS) -o ../../bin/ .
 
 .PHONY: preflight

@@ -24,7 +24,7 @@ type Compiled struct {
 	message    []segment
 	name       []segment // of metadata.name, if it contains references
 	pattern    string    // metadata.name before replacement, if it contains references
-	digest     string
+	digest     [sha256.Size]byte
 	warnings   []string
 	drawn      int // maximum number of random characters that Bind draws
 	made       int // maximum number of bytes that the generators make
@@ -198,7 +198,7 @@ func depthOf(document []byte) int {
 }
 
 // digest returns the SHA-256 of the spec in canonical form.
-func digest(vm node, others []node, rest []byte) string {
+func digest(vm node, others []node, rest []byte) [sha256.Size]byte {
 	spec, err := decode(string(rest), MaxDepth, specAt)
 	if err != nil {
 		// encoding/json produced it just now, from types with three levels.
@@ -208,8 +208,7 @@ func digest(vm node, others []node, rest []byte) string {
 	if len(others) > 0 {
 		*spec.object("objects") = node{kind: kindList, items: others}
 	}
-	sum := sha256.Sum256(spec.appendCanonical(make([]byte, 0, 4096)))
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return sha256.Sum256(spec.appendCanonical(make([]byte, 0, 4096)))
 }
 
 func (c *Compiled) references(spec *v1beta1.VirtualMachineTemplateSpec, problems *problems, warnings *warnings) *references {
@@ -250,13 +249,13 @@ func nameOf(vm *node) string {
 
 // Digest returns "sha256:" and the hexadecimal SHA-256 of the template's spec as JSON without white space, with sorted keys
 // and numbers in their original spelling. It is the same for both versions of the API.
-func (c *Compiled) Digest() string { return c.digest }
+func (c *Compiled) Digest() string { return "sha256:" + hex.EncodeToString(c.digest[:]) }
 
 // Parameters returns a copy of the declared parameters, in their order.
 func (c *Compiled) Parameters() []v1beta1.Parameter {
 	declared := make([]v1beta1.Parameter, len(c.parameters))
 	for i := range c.parameters {
-		c.parameters[i].DeepCopyInto(&declared[i])
+		declared[i] = c.parameters[i].declared()
 	}
 	return declared
 }

@@ -3,10 +3,16 @@ package template_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/template"
 )
 
 func TestCompiledDescribesItsTemplate(t *testing.T) {
@@ -142,5 +148,37 @@ func TestWarnings(t *testing.T) {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestParametersAreReturnedAsTheyWereDeclared(t *testing.T) {
+	least, most := int64(1), int64(9)
+	declared := []v1beta1.Parameter{
+		{Name: "PLAIN"},
+		{Name: "SIZE", DisplayName: "Size", Description: "in GiB", Value: "4", Required: true, Type: v1beta1.ParameterTypeInt, Pattern: "[0-9]+", Enum: []string{"4", "8"}, Minimum: &least, Maximum: &most},
+		{Name: "TEXT", Description: "many lines", Multiline: true, Sensitive: true},
+		{Name: "DRAWN", Generate: v1beta1.GeneratorExpression, From: "a-[a-z]{4}"},
+	}
+	// Otherwise a new field of the API could be missing in the form in which parameters are stored.
+	all := reflect.TypeFor[v1beta1.Parameter]()
+	for i := range all.NumField() {
+		if !slices.ContainsFunc(declared, func(p v1beta1.Parameter) bool { return !reflect.ValueOf(p).Field(i).IsZero() }) {
+			t.Errorf("no parameter of this test has a %s", all.Field(i).Name)
+		}
+	}
+	compiled, err := template.Compile(&v1beta1.VirtualMachineTemplate{Spec: v1beta1.VirtualMachineTemplateSpec{
+		Parameters:     declared,
+		VirtualMachine: &runtime.RawExtension{Raw: []byte(`{"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}`)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := compiled.Parameters()
+	if diff := cmp.Diff(declared, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	got[1].Enum[0], *got[1].Minimum = "changed", 7
+	if diff := cmp.Diff(declared, compiled.Parameters()); diff != "" {
+		t.Errorf("a reader has changed them (-want +got):\n%s", diff)
 	}
 }

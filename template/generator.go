@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,6 +21,9 @@ const (
 	digits       = "0123456789"
 	punctuation  = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
+	// usualAlphabets contains most alphabets of generators, in byte order: they are parts of it, and take no memory.
+	usualAlphabets = digits + lowerLetters + digits + upperLetters + lowerLetters
+
 	// rangeOrder is the order in which ranges such as a-Z or x-4 run.
 	rangeOrder = lowerLetters + upperLetters + digits
 )
@@ -28,11 +32,10 @@ const (
 // is not expanded again.
 var expression = regexp.MustCompile(`\[([a-zA-Z0-9\-\\]+)\]\{(\w+)\}`)
 
-// piece is a part of a generated value: literal text, or length characters drawn from an alphabet.
+// piece is a part of a generated value: literal text if length is 0, otherwise length characters drawn from an alphabet.
 type piece struct {
-	literal  string
-	alphabet string
-	length   int
+	text   string
+	length int
 }
 
 // generator makes the values of one parameter.
@@ -43,7 +46,7 @@ func parseGenerator(from string) (g generator, ignored string, err error) {
 	end := 0
 	for _, match := range expression.FindAllStringSubmatchIndex(from, -1) {
 		if match[0] > end {
-			g = append(g, piece{literal: from[end:match[0]]})
+			g = append(g, piece{text: from[end:match[0]]})
 		}
 		end = match[1]
 		class, count := from[match[2]:match[3]], from[match[4]:match[5]]
@@ -56,15 +59,16 @@ func parseGenerator(from string) (g generator, ignored string, err error) {
 		if err != nil || length < minGenerated || length > maxGenerated {
 			return nil, "", fmt.Errorf("the length {%s} must be a number from %d to %d", shown(count), minGenerated, maxGenerated)
 		}
-		g = append(g, piece{alphabet: alphabet, length: length})
+		g = append(g, piece{text: alphabet, length: length})
 	}
 	if g == nil {
 		return nil, "", fmt.Errorf("must hold an expression such as [a-z0-9]{8}")
 	}
 	if end < len(from) {
-		g = append(g, piece{literal: from[end:]})
+		g = append(g, piece{text: from[end:]})
 	}
-	return g, ignored, nil
+	// A copy has no spare capacity.
+	return slices.Clone(g), ignored, nil
 }
 
 // parseClass parses the text between the brackets and returns its characters in byte order, each once.
@@ -113,6 +117,9 @@ func parseClass(class string) (alphabet, ignored string, err error) {
 	if characters == nil {
 		return "", "", fmt.Errorf("[%s] stands for no character", shown(class))
 	}
+	if at := strings.Index(usualAlphabets, string(characters)); at >= 0 {
+		return usualAlphabets[at : at+len(characters)], ignored, nil
+	}
 	return string(characters), ignored, nil
 }
 
@@ -120,7 +127,10 @@ func parseClass(class string) (alphabet, ignored string, err error) {
 func (g generator) size() int {
 	size := 0
 	for _, p := range g {
-		size += len(p.literal) + p.length
+		if p.length == 0 {
+			size += len(p.text)
+		}
+		size += p.length
 	}
 	return size
 }
@@ -137,13 +147,15 @@ func (g generator) drawn() int {
 // append appends a value.
 func (g generator) append(b []byte, random *entropy) ([]byte, error) {
 	for _, p := range g {
-		b = append(b, p.literal...)
+		if p.length == 0 {
+			b = append(b, p.text...)
+		}
 		for range p.length {
-			i, err := random.below(len(p.alphabet))
+			i, err := random.below(len(p.text))
 			if err != nil {
 				return nil, err
 			}
-			b = append(b, p.alphabet[i])
+			b = append(b, p.text[i])
 		}
 	}
 	return b, nil

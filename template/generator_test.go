@@ -183,17 +183,22 @@ func FuzzGenerate(f *testing.F) {
 		}
 		rest := string(got)
 		for _, p := range g {
-			size := len(p.literal) + p.length
+			size := p.length
+			if size == 0 {
+				size = len(p.text)
+			}
 			part := rest[:size]
 			rest = rest[size:]
-			if p.alphabet == "" && part != p.literal || p.alphabet != "" && strings.Trim(part, p.alphabet) != "" {
+			if p.length == 0 && part != p.text || p.length > 0 && strings.Trim(part, p.text) != "" {
 				t.Errorf("made %q of %+v", part, p)
 			}
 		}
 		// The text without the expressions is the literal text.
 		var literal strings.Builder
 		for _, p := range g {
-			literal.WriteString(p.literal)
+			if p.length == 0 {
+				literal.WriteString(p.text)
+			}
 		}
 		published := regexp.MustCompile(`\[([a-zA-Z0-9\-\\]+)\](\{(\w+)\})`)
 		if diff := cmp.Diff(published.ReplaceAllString(from, ""), literal.String()); diff != "" {

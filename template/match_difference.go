@@ -173,12 +173,15 @@ func (g generator) makes(value string) bool {
 		return false
 	}
 	for _, p := range g {
-		if !strings.HasPrefix(value, p.literal) {
-			return false
+		if p.length == 0 {
+			if !strings.HasPrefix(value, p.text) {
+				return false
+			}
+			value = value[len(p.text):]
+			continue
 		}
-		value = value[len(p.literal):]
 		for _, c := range []byte(value[:p.length]) {
-			if strings.IndexByte(p.alphabet, c) < 0 {
+			if strings.IndexByte(p.text, c) < 0 {
 				return false
 			}
 		}

@@ -3,6 +3,7 @@ package template
 import (
 	"encoding/base64"
 	"fmt"
+	"reflect"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -15,16 +16,64 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// parameter is a declared parameter, ready for use.
+// parameter is a declared parameter, ready for use. It is smaller than the one of the API, because a manager stores the parameters of all
+// templates of the cluster.
 type parameter struct {
-	v1beta1.Parameter
+	Name, Description, Value, From string
 
-	pattern   *regexp.Regexp
-	size      int       // of pattern, in instructions
 	generator generator // nil unless values are generated
-	used      bool
-	naming    bool // see Naming
-	source    bool // see SelectsSource
+	*extras             // shared by all parameters that have none
+
+	Required, Sensitive bool
+	generate            bool // Generate is GeneratorExpression
+	used                bool
+	naming              bool // see Naming
+	source              bool // see SelectsSource
+}
+
+// extras are what few parameters have.
+type extras struct {
+	DisplayName      string
+	Multiline        bool
+	Type             v1beta1.ParameterType
+	Pattern          string
+	Enum             []string
+	Minimum, Maximum *int64
+
+	pattern *regexp.Regexp
+	size    int // of pattern, in instructions
+}
+
+// noExtras must not be modified.
+var noExtras = &extras{}
+
+// parameterOf returns a parameter that shares nothing with the declared one that could be modified.
+func parameterOf(declared *v1beta1.Parameter) parameter {
+	declared = declared.DeepCopy()
+	p := parameter{
+		Name: declared.Name, Description: declared.Description, Value: declared.Value, From: declared.From,
+		Required: declared.Required, Sensitive: declared.Sensitive, generate: declared.Generate != "", extras: noExtras,
+	}
+	own := extras{
+		DisplayName: declared.DisplayName, Multiline: declared.Multiline, Type: declared.Type, Pattern: declared.Pattern,
+		Enum: declared.Enum, Minimum: declared.Minimum, Maximum: declared.Maximum,
+	}
+	if !reflect.ValueOf(own).IsZero() {
+		p.extras = &own
+	}
+	return p
+}
+
+// declared returns the parameter as it was declared. It shares nothing with p that could be modified.
+func (p *parameter) declared() v1beta1.Parameter {
+	declared := v1beta1.Parameter{
+		Name: p.Name, Description: p.Description, Value: p.Value, From: p.From, Required: p.Required, Sensitive: p.Sensitive,
+		DisplayName: p.DisplayName, Multiline: p.Multiline, Type: p.Type, Pattern: p.Pattern, Enum: p.Enum, Minimum: p.Minimum, Maximum: p.Maximum,
+	}
+	if p.generate {
+		declared.Generate = v1beta1.GeneratorExpression
+	}
+	return *declared.DeepCopy()
 }
 
 // optional reports whether the value may end up empty.
@@ -117,10 +166,10 @@ func (d *declarations) parameters(declared []v1beta1.Parameter) []parameter {
 	}
 	parameters := make([]parameter, len(declared))
 	for i := range declared {
-		declared[i].DeepCopyInto(&parameters[i].Parameter)
+		parameters[i] = parameterOf(&declared[i])
 		at := parametersAt.item(i)
 		d.name(declared, i, at.field("name"))
-		d.parameter(&parameters[i], at)
+		d.parameter(&parameters[i], declared[i].Generate, at)
 	}
 	if d.made > MaxRenderedBytes {
 		d.problems.add(tooLarge(parametersAt.String(), "what all generators make together", d.made, MaxRenderedBytes, "bytes"))
@@ -148,19 +197,20 @@ func (d *declarations) name(declared []v1beta1.Parameter, i int, at *location) {
 	}
 }
 
-func (d *declarations) parameter(p *parameter, at *location) {
+func (d *declarations) parameter(p *parameter, generate string, at *location) {
 	before := len(d.problems.causes)
 	d.typed(p, at)
 	d.matched(p, at)
 	sound := len(d.problems.causes) == before
-	d.generated(p, at)
+	d.generated(p, generate, at)
 	if !sound {
 		return
 	}
 	for j, value := range p.Enum {
 		// A listed value that can never be given is a mistake, so it must satisfy all rules but the list.
-		unlisted := *p
-		unlisted.Enum = nil
+		unlisted, extras := *p, *p.extras
+		extras.Enum = nil
+		unlisted.extras = &extras
 		if cause := unlisted.check(value, at.field("enum").item(j).String()); cause != nil {
 			d.problems.add(cause)
 		}
@@ -179,7 +229,7 @@ func (d *declarations) typed(p *parameter, at *location) {
 	switch p.Type {
 	case "", v1beta1.ParameterTypeString, v1beta1.ParameterTypeInt, v1beta1.ParameterTypeBase64:
 	case v1beta1.ParameterTypeBool:
-		if p.Pattern != "" || len(p.Enum) > 0 || p.Generate != "" {
+		if p.Pattern != "" || len(p.Enum) > 0 || p.generate {
 			d.problems.invalid(at.field("type").String(), string(p.Type), "type bool takes no pattern, enum or generate")
 		}
 	default:
@@ -241,8 +291,8 @@ func unrolled(r *syntax.Regexp) int {
 	return min(size, MaxPatternSize*MaxPatternSize)
 }
 
-func (d *declarations) generated(p *parameter, at *location) {
-	switch p.Generate {
+func (d *declarations) generated(p *parameter, generate string, at *location) {
+	switch generate {
 	case v1beta1.GeneratorExpression:
 	case "":
 		if p.From != "" {
@@ -250,7 +300,7 @@ func (d *declarations) generated(p *parameter, at *location) {
 		}
 		return
 	default:
-		d.problems.add(unsupported(at.field("generate").String(), shown(p.Generate), []string{v1beta1.GeneratorExpression}))
+		d.problems.add(unsupported(at.field("generate").String(), shown(generate), []string{v1beta1.GeneratorExpression}))
 		return
 	}
 	if p.Value != "" {
@@ -288,17 +338,14 @@ func (d *declarations) generated(p *parameter, at *location) {
 func (g generator) makesIntegers() error {
 	position := 0
 	for i, p := range g {
-		characters := p.alphabet
-		if p.literal != "" {
-			characters = p.literal
-			if i == 0 {
-				characters = strings.TrimPrefix(characters, "-")
-			}
+		characters := p.text
+		if i == 0 && p.length == 0 {
+			characters = strings.TrimPrefix(characters, "-")
 		}
 		if strings.Trim(characters, digits) != "" {
 			return fmt.Errorf("type int needs a generator that makes nothing but digits")
 		}
-		leading := p.literal != "" && strings.HasPrefix(characters, "0") || p.alphabet != "" && strings.Contains(characters, "0")
+		leading := strings.HasPrefix(characters, "0") || p.length > 0 && strings.Contains(characters, "0")
 		if position == 0 && leading && g.size() > 1 {
 			return fmt.Errorf("type int needs a generator that never makes a leading 0: begin with [1-9]{1}")
 		}

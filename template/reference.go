@@ -2,6 +2,7 @@ package template
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -178,7 +179,8 @@ func (r *references) parse(text string, at *location) (plain string, segments []
 	if len(literal) > 0 {
 		segments = append(segments, segment{text: string(literal), parameter: noParameter})
 	}
-	return "", segments
+	// A copy has no spare capacity.
+	return "", slices.Clone(segments)
 }
 
 // means reports whether a placeholder is a reference. Text with a bar that names neither a parameter nor an encoder is text.

@@ -16,6 +16,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/cache/watching"
 	"github.com/vmstencil/stencil/internal/await"
+	"github.com/vmstencil/stencil/internal/intern"
 )
 
 // Options are the options of a Cache.
@@ -33,6 +34,7 @@ type Cache struct {
 	index     *watching.Index[*v1beta1.VirtualMachineTemplate, *Template]
 	reflector *cache.Reflector
 	log       logr.Logger
+	texts     intern.Texts
 	// written is sent after every write of a template, changed when one is added or deleted, or its content, labels or
 	// annotations change.
 	written, changed await.Signal
@@ -70,11 +72,13 @@ func newCache(watch cache.ListerWatcher, log logr.Logger) *Cache {
 func (c *Cache) convert(object *v1beta1.VirtualMachineTemplate, stored *Template, found bool) (*Template, error) {
 	switch {
 	case found && stored.UID == object.UID && stored.Generation == object.Generation:
-		return stored.withMetadataOf(object), nil
+		return stored.withMetadataOf(object, &c.texts), nil
 	case !c.Synced():
-		return read(object), nil
+		return read(object, &c.texts), nil
 	default:
-		return Compile(object), nil
+		t := read(object, &c.texts)
+		t.content.compile()
+		return t, nil
 	}
 }
 

@@ -89,7 +89,7 @@ func TestATemplateOfTheSameGenerationIsNotCompiledAgain(t *testing.T) {
 	labelled := vmt("fedora", 1, valid)
 	labelled.Labels = map[string]string{"tier": "gold"}
 	source.Modify(labelled)
-	fixture.Eventually(t, func() bool { return c.Get("golden", "fedora").Labels["tier"] == "gold" })
+	fixture.Eventually(t, func() bool { return c.Get("golden", "fedora").Labels()["tier"] == "gold" })
 	if after, _ := c.Get("golden", "fedora").Compiled(); after != before {
 		t.Error("it was compiled again")
 	}
@@ -109,7 +109,7 @@ func TestTemplatesOfTheFirstListAreCompiledWhenTheyAreNeeded(t *testing.T) {
 	if err != nil || waiting.content.compiled != nil {
 		t.Fatalf("compiled before the list has arrived, or %v", err)
 	}
-	labelled := waiting.withMetadataOf(vmt("fedora", 1, valid))
+	labelled := waiting.withMetadataOf(vmt("fedora", 1, valid), &c.texts)
 	results := make([]*template.Compiled, 8)
 	var users sync.WaitGroup
 	for i := range results {
@@ -119,7 +119,7 @@ func TestTemplatesOfTheFirstListAreCompiledWhenTheyAreNeeded(t *testing.T) {
 	if slices.Contains(results, nil) || len(slices.Compact(results)) != 1 {
 		t.Errorf("compiled more than once, or not: %v", results)
 	}
-	if waiting.content.compiled != results[0] || waiting.content.spec.VirtualMachine != nil {
+	if waiting.content.compiled != results[0] || waiting.content.spec != nil {
 		t.Error("the spec is retained after it was compiled, or not shared")
 	}
 }

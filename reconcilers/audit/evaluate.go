@@ -77,7 +77,7 @@ func (c comparison) evaluate(approvals []*approval.Approval) evaluation {
 		Template: approval.Template{
 			Namespace: c.reference.Namespace,
 			Name:      c.reference.Name,
-			Labels:    c.stored.Labels,
+			Labels:    c.stored.Labels(),
 			// The current digest, not the one recorded in the VM: the VM is compared with the current template.
 			Digest: c.compiled.Digest(),
 		},

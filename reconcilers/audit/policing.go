@@ -136,7 +136,7 @@ func (p *policing) template(object map[string]any, namespace string) *policyinpu
 	if c, err := stored.Compiled(); err == nil {
 		compiled = c
 	}
-	return origin.Template(&stored.ObjectMeta, compiled)
+	return origin.Template(stored.Metadata(), compiled)
 }
 
 // rulings splits a decision by policy. The rule warn is advice, not a violation. A policy with

@@ -109,6 +109,9 @@ func countTemplates(approvals []coverage.Approval, templates []*templatecache.Te
 		approval.Template
 		compiled *template.Compiled
 	}
+	if len(approvals) == 0 {
+		return nil
+	}
 	byNamespace := map[string][]candidate{}
 	for _, t := range templates {
 		compiled, err := t.Compiled()
@@ -116,7 +119,7 @@ func countTemplates(approvals []coverage.Approval, templates []*templatecache.Te
 			continue
 		}
 		byNamespace[t.Namespace] = append(byNamespace[t.Namespace], candidate{approval.Template{
-			Namespace: t.Namespace, Name: t.Name, Labels: t.Labels, Digest: compiled.Digest(),
+			Namespace: t.Namespace, Name: t.Name, Labels: t.Labels(), Digest: compiled.Digest(),
 		}, compiled})
 	}
 	counts := map[string]approvedTemplates{}

@@ -22,7 +22,7 @@ const (
 )
 
 // condition returns the condition PolicyCompliant, without the time of its last transition; nil for a template that no policy applies to.
-func (j evaluation) condition(generation int64) *metav1.Condition {
+func (j *evaluation) condition(generation int64) *metav1.Condition {
 	if len(j.applying) == 0 {
 		return nil
 	}
@@ -87,7 +87,7 @@ func text(v policyset.Violation) string {
 
 // objections returns the first violation of the rule deny of each policy, by the policy's name, whatever its enforcement. A policy that
 // could not be evaluated has none.
-func (j evaluation) objections() map[string]string {
+func (j *evaluation) objections() map[string]string {
 	first := map[string]string{}
 	for _, v := range slices.Concat(j.decision.Denials, j.decision.Warnings, j.decision.Audited) {
 		if v.Failure || v.Rule != policyset.RuleDeny {

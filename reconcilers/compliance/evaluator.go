@@ -27,6 +27,9 @@ type Evaluator interface {
 	Evaluate(ctx context.Context, entries []policyset.Entry, in *rego.Input) policyset.Decision
 }
 
+// operation is the operation of the requests that are evaluated.
+const operation = "CREATE"
+
 // evaluation is the result of evaluating the policies for the sample of a template.
 type evaluation struct {
 	// applying are the names of the policies that apply to it.
@@ -45,10 +48,10 @@ type evaluator struct {
 	now time.Time
 }
 
-func (j evaluator) evaluate(ctx context.Context, t *templatecache.Template, namespace rego.Namespace) evaluation {
+func (j evaluator) evaluate(ctx context.Context, t *templatecache.Template, namespace rego.Namespace) *evaluation {
 	object, sampleError := sample.Of(t)
 	c := policyinput.Case{
-		Request:        rego.Request{Operation: "CREATE", Kind: rego.KindVirtualMachine, Namespace: t.Namespace, Time: j.now},
+		Request:        rego.Request{Operation: operation, Kind: rego.KindVirtualMachine, Namespace: t.Namespace, Time: j.now},
 		Object:         object,
 		Namespace:      namespace,
 		Template:       templateOf(t),
@@ -57,7 +60,7 @@ func (j evaluator) evaluate(ctx context.Context, t *templatecache.Template, name
 	metadata, _ := object["metadata"].(map[string]any)
 	c.Request.Name = machine.StringAt(metadata, "name")
 	entries := j.set.Matching(c.Query())
-	result := evaluation{sampleError: sampleError}
+	result := &evaluation{sampleError: sampleError}
 	for i := range entries {
 		result.applying = append(result.applying, entries[i].Policy.Name())
 	}
@@ -73,6 +76,8 @@ func (j evaluator) evaluate(ctx context.Context, t *templatecache.Template, name
 	result.decision = j.evaluator.Evaluate(ctx, entries, input)
 	policyinput.Redact(&result.decision)
 	policyinput.AddUnresolved(&result.decision, entries, unresolved)
+	// Nothing reads how each policy was evaluated, and the results of all templates are cached.
+	result.decision.Evaluations = nil
 	return result
 }
 
@@ -81,5 +86,5 @@ func templateOf(t *templatecache.Template) *policyinput.Template {
 	if c, err := t.Compiled(); err == nil {
 		compiled = c
 	}
-	return &policyinput.Template{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels, Annotations: t.Annotations, Compiled: compiled}
+	return &policyinput.Template{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels(), Annotations: t.Annotations(), Compiled: compiled}
 }

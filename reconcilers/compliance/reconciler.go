@@ -109,7 +109,7 @@ func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
 type memory struct {
 	set          *policyset.Set
 	instancetype <-chan struct{}
-	evaluations  map[subject]evaluation
+	evaluations  map[subject]*evaluation
 }
 
 // subject is what a result depends on besides the policies and the instance types.
@@ -117,11 +117,11 @@ type subject struct {
 	uid        types.UID
 	generation int64
 	compiled   *template.Compiled
-	metadata   string
+	metadata   fingerprint
 }
 
 // recall returns the cached results, or nil if the policies or the instance types have changed.
-func (m *memory) recall(set *policyset.Set, instancetype <-chan struct{}) map[subject]evaluation {
+func (m *memory) recall(set *policyset.Set, instancetype <-chan struct{}) map[subject]*evaluation {
 	if m.set != set || m.instancetype != instancetype {
 		return nil
 	}
@@ -142,12 +142,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	instancetype, set := o.Instancetypes.Changed(), o.Policies.Set()
 	r.evaluator.Retain(set)
 	cached := r.memory.recall(set, instancetype)
-	fresh := make(map[subject]evaluation, len(cached))
+	fresh := make(map[subject]*evaluation, len(cached))
 	states := o.Policies.States()
 	counts := newTally(namesOf(states))
 	noncompliant := 0
 	var failures []error
-	for _, t := range sorted(o.Templates.List()) {
+	templates := sorted(o.Templates.List())
+	for _, t := range templates {
 		if ctx.Err() != nil {
 			return reconcile.Result{}, ctx.Err()
 		}
@@ -173,16 +174,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	r.metrics.noncompliant.Set(float64(noncompliant))
 	r.metrics.duration.Set(o.Clock.Since(start).Seconds())
-	logf.FromContext(ctx).V(1).Info("checked the templates against the policies", "templates", len(fresh), "noncompliant", noncompliant)
+	logf.FromContext(ctx).V(1).Info("checked the templates against the policies", "templates", len(templates), "noncompliant", noncompliant)
 	return reconcile.Result{RequeueAfter: o.Interval}, nil
 }
 
-func (r *Reconciler) evaluate(ctx context.Context, set *policyset.Set, t *templatecache.Template, cached, fresh map[subject]evaluation) evaluation {
+func (r *Reconciler) evaluate(ctx context.Context, set *policyset.Set, t *templatecache.Template, cached, fresh map[subject]*evaluation) *evaluation {
+	if set.Empty(rego.KindVirtualMachine, operation) {
+		// Caching this for every template of a cluster without policies would take megabytes.
+		return &evaluation{}
+	}
 	// A namespace may be missing because it is being deleted or because the watch is behind. Then its metadata is empty, and the next check
 	// corrects the result.
 	labels, annotations, _ := r.options.Namespaces.Namespace(ctx, t.Namespace)
 	compiled, _ := t.Compiled()
-	key := subject{t.UID, t.Generation, compiled, fingerprint(t.Labels, t.Annotations, labels, annotations)}
+	key := subject{t.UID, t.Generation, compiled, fingerprintOf(t.Labels(), t.Annotations(), labels, annotations)}
 	result, found := cached[key]
 	if !found {
 		namespace := rego.Namespace{Name: t.Namespace, Labels: labels, Annotations: annotations}
@@ -195,12 +200,12 @@ func (r *Reconciler) evaluate(ctx context.Context, set *policyset.Set, t *templa
 // writeCondition writes a condition that differs from the stored one.
 func (r *Reconciler) writeCondition(ctx context.Context, t *templatecache.Template, condition *metav1.Condition) error {
 	if condition == nil {
-		if meta.FindStatusCondition(t.Conditions, v1beta1.ConditionPolicyCompliant) == nil {
+		if meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionPolicyCompliant) == nil {
 			return nil
 		}
 		return r.statuses.template(ctx, t, nil)
 	}
-	next, changed := statuswriter.Transition(t.Conditions, *condition, r.options.Clock.Now())
+	next, changed := statuswriter.Transition(t.Conditions(), *condition, r.options.Clock.Now())
 	if !changed {
 		return nil
 	}

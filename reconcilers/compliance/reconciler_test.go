@@ -261,12 +261,11 @@ func TestWhatIsWrittenAndWhatIsRemembered(t *testing.T) {
 			t.Errorf("%d writes, %d judgements; want %d and %d", w.writes, w.resolved, wantWrites, wantResolved)
 		}
 		// The watches receive what was written.
-		box := *w.templates[0]
-		box.Conditions = nil
+		box := fixture.Template(t, "box", plain)
 		if condition := w.conditions["box"]; condition != nil {
-			box.Conditions = []metav1.Condition{*condition}
+			box.Status.Conditions = []metav1.Condition{*condition}
 		}
-		w.templates[0] = &box
+		w.templates[0] = w.templates[0].Updated(box)
 		for i := range w.states {
 			w.states[i].Object.Status.Templates = w.counts[w.states[i].Object.Name]
 		}

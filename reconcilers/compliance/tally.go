@@ -26,7 +26,7 @@ func newTally(policies []string) tally {
 }
 
 // record counts one template. A template that could not be evaluated is not counted.
-func (t tally) record(of *templatecache.Template, j evaluation) {
+func (t tally) record(of *templatecache.Template, j *evaluation) {
 	if j.sampleError != nil {
 		return
 	}

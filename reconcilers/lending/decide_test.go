@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/disks"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
@@ -179,7 +180,9 @@ func TestTemplatesThatLend(t *testing.T) {
 	w := newWake(wake{})
 	name := templateName("golden", "fedora")
 	version := func(uid types.UID, generation int64, access string) *templatecache.Template {
-		return &templatecache.Template{ObjectMeta: metav1.ObjectMeta{UID: uid, Generation: generation, Labels: map[string]string{"stencil.kubevirt.io/disk-access": access}}}
+		return templatecache.Compile(&v1beta1.VirtualMachineTemplate{ObjectMeta: metav1.ObjectMeta{
+			UID: uid, Generation: generation, Labels: map[string]string{"stencil.kubevirt.io/disk-access": access},
+		}})
 	}
 	for i, step := range []struct {
 		template *templatecache.Template

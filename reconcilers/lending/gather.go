@@ -31,7 +31,7 @@ func (r *Reconciler) gather(ctx context.Context, name types.NamespacedName) (*st
 	lender := disks.Lender{Namespace: s.record.Namespace, Name: s.record.Name}
 	// A template that was created anew under its name is another.
 	if t := r.templates.Get(s.record.Namespace, s.record.Name); t != nil && t.UID == s.record.UID {
-		lender.Labels = t.Labels
+		lender.Labels = t.Labels()
 		// The error is reported by the reconciler of readiness.
 		lender.Compiled, _ = t.Compiled()
 	}

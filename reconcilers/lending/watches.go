@@ -100,7 +100,7 @@ type lender struct {
 // lent reports whether a template lends disks and did not before in this version: statuses of templates are written often. The cache of templates
 // calls it with its lock held.
 func (w *wake) lent(name types.NamespacedName, t *templatecache.Template) bool {
-	if t == nil || !(disks.Lender{Labels: t.Labels}).Lends() {
+	if t == nil || !(disks.Lender{Labels: t.Labels()}).Lends() {
 		delete(w.lenders, name)
 		return false
 	}

@@ -101,7 +101,7 @@ func (d *dryRuns) result(name types.NamespacedName, t *templatecache.Template, s
 	if is && cached.uid == about.uid && cached.generation == about.generation {
 		return &cached.dryRunResult
 	}
-	stored := meta.FindStatusCondition(t.Conditions, v1beta1.ConditionDryRunSucceeded)
+	stored := meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionDryRunSucceeded)
 	if !is && stored != nil && stored.ObservedGeneration == t.Generation {
 		return &dryRunResult{stored.Status, stored.Reason, stored.Message}
 	}

@@ -1,53 +1,69 @@
 package readiness
 
 import (
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/vmstencil/stencil/internal/intern"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 )
 
-// index maps objects to the templates that depend on them.
+// index maps objects to the templates that depend on them. It holds lists instead of sets: nearly all have one to three items, for which
+// a map takes ten times as much memory.
 type index struct {
 	mutex      sync.Mutex
-	dependents map[sources.Key]map[types.NamespacedName]struct{}
-	referenced map[types.NamespacedName]map[sources.Key]bool
+	dependents map[sources.Key][]types.NamespacedName
+	referenced map[types.NamespacedName][]sources.Key
+	texts      intern.Texts
 }
 
 func newIndex() *index {
-	return &index{
-		dependents: map[sources.Key]map[types.NamespacedName]struct{}{},
-		referenced: map[types.NamespacedName]map[sources.Key]bool{},
-	}
+	return &index{dependents: map[sources.Key][]types.NamespacedName{}, referenced: map[types.NamespacedName][]sources.Key{}}
 }
 
-// set stores the objects that a template has read; none removes the template. It returns whether there are objects that the index did not
-// contain for the template.
-func (x *index) set(template types.NamespacedName, seen map[sources.Key]bool) (more bool) {
+// set stores the objects that a template has read, each once; none removes the template. It returns whether there are objects that the
+// index did not contain for the template.
+func (x *index) set(template types.NamespacedName, seen []sources.Key) (more bool) {
 	x.mutex.Lock()
 	defer x.mutex.Unlock()
-	for key := range x.referenced[template] {
-		if !seen[key] {
-			delete(x.dependents[key], template)
-			if len(x.dependents[key]) == 0 {
-				delete(x.dependents, key)
-			}
+	before := x.referenced[template]
+	for _, key := range before {
+		if !slices.Contains(seen, key) {
+			x.remove(key, template)
 		}
 	}
 	if len(seen) == 0 {
 		delete(x.referenced, template)
 		return false
 	}
-	for key := range seen {
-		more = more || !x.referenced[template][key]
-		if x.dependents[key] == nil {
-			x.dependents[key] = map[types.NamespacedName]struct{}{}
+	kept := make([]sources.Key, len(seen))
+	for i, key := range seen {
+		kept[i] = x.shared(key)
+		if !slices.Contains(before, key) {
+			more = true
+			x.dependents[kept[i]] = append(x.dependents[kept[i]], template)
 		}
-		x.dependents[key][template] = struct{}{}
 	}
-	x.referenced[template] = seen
+	x.referenced[template] = kept
 	return more
+}
+
+// shared returns an equal key whose texts are stored once if many templates have them.
+func (x *index) shared(key sources.Key) sources.Key {
+	return sources.Key{Kind: sources.Kind(x.texts.Of(string(key.Kind))), Namespace: x.texts.Of(key.Namespace), Name: x.texts.Of(key.Name)}
+}
+
+func (x *index) remove(key sources.Key, template types.NamespacedName) {
+	templates := x.dependents[key]
+	if len(templates) == 1 {
+		delete(x.dependents, key)
+		return
+	}
+	i, last := slices.Index(templates, template), len(templates)-1
+	templates[i], templates[last] = templates[last], types.NamespacedName{}
+	x.dependents[key] = templates[:last]
 }
 
 // of returns the templates that depend on an object, or on any object of the kind if the key has no name.
@@ -55,24 +71,13 @@ func (x *index) of(key sources.Key) []types.NamespacedName {
 	x.mutex.Lock()
 	defer x.mutex.Unlock()
 	if key.Name != "" {
-		return names(x.dependents[key])
+		return slices.Clone(x.dependents[key])
 	}
-	found := map[types.NamespacedName]struct{}{}
-	for one, templates := range x.dependents {
-		if one.Kind != key.Kind {
-			continue
+	var found []types.NamespacedName
+	for template, keys := range x.referenced {
+		if slices.ContainsFunc(keys, func(one sources.Key) bool { return one.Kind == key.Kind }) {
+			found = append(found, template)
 		}
-		for template := range templates {
-			found[template] = struct{}{}
-		}
-	}
-	return names(found)
-}
-
-func names(set map[types.NamespacedName]struct{}) []types.NamespacedName {
-	found := make([]types.NamespacedName, 0, len(set))
-	for name := range set {
-		found = append(found, name)
 	}
 	return found
 }

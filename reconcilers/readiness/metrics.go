@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"unique"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,13 +29,20 @@ type metrics struct {
 	writes  prometheus.Counter
 	dryRuns *prometheus.CounterVec
 
-	mutex      sync.Mutex
-	conditions map[types.NamespacedName]metav1.Condition
+	mutex sync.Mutex
+	// readiness has an item for every template, and few different values.
+	readiness map[types.NamespacedName]unique.Handle[readyState]
+}
+
+// readyState is what is counted of the condition Ready of a template.
+type readyState struct {
+	status metav1.ConditionStatus
+	reason string
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
-		conditions: map[types.NamespacedName]metav1.Condition{},
+		readiness: map[types.NamespacedName]unique.Handle[readyState]{},
 		writes: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "stencil_template_readiness_writes_total",
 			Help: "Statuses of VirtualMachineTemplates that were written because their readiness had changed.",
@@ -56,14 +64,14 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// observe stores the condition Ready of a template, or removes the template if it is nil.
+// observe counts the condition Ready of a template, or removes the template if it is nil.
 func (m *metrics) observe(name types.NamespacedName, ready *metav1.Condition) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	if ready == nil {
-		delete(m.conditions, name)
+		delete(m.readiness, name)
 	} else {
-		m.conditions[name] = *ready
+		m.readiness[name] = unique.Make(readyState{ready.Status, ready.Reason})
 	}
 }
 
@@ -77,15 +85,16 @@ func (m *metrics) Describe(into chan<- *prometheus.Desc) {
 func (m *metrics) Collect(into chan<- prometheus.Metric) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	if len(m.conditions) == 0 {
+	if len(m.readiness) == 0 {
 		return
 	}
 	counts := map[metav1.ConditionStatus]int{metav1.ConditionTrue: 0, metav1.ConditionFalse: 0, metav1.ConditionUnknown: 0}
-	for name, condition := range m.conditions {
-		counts[condition.Status]++
+	for name, handle := range m.readiness {
+		state := handle.Value()
+		counts[state.status]++
 		// A template with status Unknown is not ready, either.
-		if condition.Status != metav1.ConditionTrue && counts[metav1.ConditionFalse]+counts[metav1.ConditionUnknown] <= maximumSeries {
-			into <- prometheus.MustNewConstMetric(notReadyDescription, prometheus.GaugeValue, 1, name.Namespace, name.Name, condition.Reason)
+		if state.status != metav1.ConditionTrue && counts[metav1.ConditionFalse]+counts[metav1.ConditionUnknown] <= maximumSeries {
+			into <- prometheus.MustNewConstMetric(notReadyDescription, prometheus.GaugeValue, 1, name.Namespace, name.Name, state.reason)
 		}
 	}
 	for status, count := range counts {

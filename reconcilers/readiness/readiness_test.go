@@ -228,7 +228,7 @@ func TestTheStateOfASource(t *testing.T) {
 		{name: "a name that depends on a parameter", of: in(sources.Claim, "${CLAIM}"), want: "Unknown", reason: "ParameterRequired", message: "its name depends on a parameter that has no default"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := &resolver{lookup: &fakeSources{objects: tc.objects, unknown: tc.unknown}, seen: map[sources.Key]bool{}}
+			r := &resolver{lookup: &fakeSources{objects: tc.objects, unknown: tc.unknown}}
 			got := r.resolve(reference{Key: tc.of})
 			if diff := cmp.Diff(v1beta1.SourceStatus{State: tc.want, Reason: tc.reason, Message: tc.message}, got.SourceStatus); diff != "" {
 				t.Error(diff)

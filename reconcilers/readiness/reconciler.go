@@ -59,8 +59,9 @@ type Reconciler struct {
 	// dryRuns is nil if dry runs are disabled.
 	dryRuns *dryRuns
 
-	mutex  sync.Mutex
-	echoes map[types.NamespacedName]echo
+	mutex sync.Mutex
+	// echoes are digests of the states of templates after their status was written.
+	echoes map[types.NamespacedName]uint64
 }
 
 // watches reads the objects that templates depend on; sources.Watches implements it.
@@ -69,19 +70,11 @@ type watches interface {
 	Synced() bool
 }
 
-// echo identifies the state of a template after its status was written. It holds digests, because there is one for every template.
-type echo struct {
-	uid                 types.UID
-	generation          int64
-	conditions, sources uint64
-	lends               bool
-}
-
 func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Reconciler{options: o, statuses: s, metrics: m, index: newIndex(), echoes: map[types.NamespacedName]echo{}}
+	return &Reconciler{options: o, statuses: s, metrics: m, index: newIndex(), echoes: map[types.NamespacedName]uint64{}}
 }
 
 // Reconcile implements reconcile.Reconciler: it processes one template.
@@ -104,9 +97,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // gather reads the state of a template's dependencies.
-func (r *Reconciler) gather(name types.NamespacedName, t *templatecache.Template) (observation, map[sources.Key]bool) {
-	o := observation{generation: t.Generation, compliance: meta.FindStatusCondition(t.Conditions, v1beta1.ConditionPolicyCompliant)}
-	resolver := &resolver{lookup: r.sources, seen: map[sources.Key]bool{}}
+func (r *Reconciler) gather(name types.NamespacedName, t *templatecache.Template) (observation, []sources.Key) {
+	o := observation{generation: t.Generation, compliance: meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionPolicyCompliant)}
+	resolver := &resolver{lookup: r.sources}
 	_, o.invalid = t.Compiled()
 	if outline, problem := sample.Outline(t); problem != nil {
 		o.unrendered = problem
@@ -127,14 +120,14 @@ func (r *Reconciler) loans(t *templatecache.Template, outline map[string]any) []
 		return nil
 	}
 	// No namespace has the empty name: every source with a namespace is one of another.
-	found, err := disks.Loans(outline, "", disks.Lender{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels, Compiled: compiled})
+	found, err := disks.Loans(outline, "", disks.Lender{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels(), Compiled: compiled})
 	if err != nil {
 		return nil
 	}
 	return found
 }
 
-func lends(t *templatecache.Template) bool { return disks.Lender{Labels: t.Labels}.Lends() }
+func lends(t *templatecache.Template) bool { return disks.Lender{Labels: t.Labels()}.Lends() }
 
 // sizes identifies the state of the objects besides the VM that KubeVirt validates: the instance type and the preference.
 func sizes(found v1beta1.TemplateSources) string {
@@ -151,13 +144,13 @@ func (r *Reconciler) apply(ctx context.Context, name types.NamespacedName, t *te
 	status := &v1beta1.VirtualMachineTemplateStatus{Conditions: decide(o), TemplateSources: o.found}
 	changed := templatecache.Digest(&status.TemplateSources) != t.Sources
 	for i := range status.Conditions {
-		next, differs := statuswriter.Transition(t.Conditions, status.Conditions[i], r.options.Clock.Now())
+		next, differs := statuswriter.Transition(t.Conditions(), status.Conditions[i], r.options.Clock.Now())
 		status.Conditions[i] = next
 		changed = changed || differs
 	}
 	for _, kind := range []string{v1beta1.ConditionDryRunSucceeded, v1beta1.ConditionDisksLent} {
 		// A write without a condition that does not apply any more removes it.
-		changed = changed || meta.FindStatusCondition(t.Conditions, kind) != nil && meta.FindStatusCondition(status.Conditions, kind) == nil
+		changed = changed || meta.FindStatusCondition(t.Conditions(), kind) != nil && meta.FindStatusCondition(status.Conditions, kind) == nil
 	}
 	ready := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionReady)
 	r.metrics.observe(name, ready)
@@ -176,7 +169,7 @@ func (r *Reconciler) apply(ctx context.Context, name types.NamespacedName, t *te
 
 // announce writes an event if the status of Ready has changed. A template that is ready from the start causes none.
 func (r *Reconciler) announce(t *templatecache.Template, ready *metav1.Condition) {
-	stored := meta.FindStatusCondition(t.Conditions, v1beta1.ConditionReady)
+	stored := meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionReady)
 	if stored != nil && stored.Status == ready.Status || stored == nil && ready.Status == metav1.ConditionTrue {
 		return
 	}
@@ -200,10 +193,10 @@ func (r *Reconciler) expect(name types.NamespacedName, t *templatecache.Template
 		return
 	}
 	conditions := status.Conditions
-	if compliance := meta.FindStatusCondition(t.Conditions, v1beta1.ConditionPolicyCompliant); compliance != nil {
+	if compliance := meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionPolicyCompliant); compliance != nil {
 		conditions = append(slices.Clone(conditions), *compliance)
 	}
-	r.echoes[name] = echo{t.UID, t.Generation, digest(conditions), templatecache.Digest(&status.TemplateSources), lends(t)}
+	r.echoes[name] = digest(t, conditions, templatecache.Digest(&status.TemplateSources))
 }
 
 // isNews reports whether a template differs from the last state that was written.
@@ -211,7 +204,7 @@ func (r *Reconciler) isNews(name types.NamespacedName, t *templatecache.Template
 	r.mutex.Lock()
 	expected, is := r.echoes[name]
 	r.mutex.Unlock()
-	return t == nil || !is || expected != echo{t.UID, t.Generation, digest(t.Conditions), t.Sources, lends(t)}
+	return t == nil || !is || expected != digest(t, t.Conditions(), t.Sources)
 }
 
 // conditionTypes are the types of the conditions that are written or read here.
@@ -220,12 +213,14 @@ var conditionTypes = []string{
 	v1beta1.ConditionDisksLent,
 }
 
-// digest returns a digest of the conditions without times: stored times have whole seconds.
-func digest(conditions []metav1.Condition) uint64 {
+// digest returns a digest of a template with these conditions and sources. It does not contain the times of the conditions: stored times have
+// whole seconds.
+func digest(t *templatecache.Template, conditions []metav1.Condition, sources uint64) uint64 {
 	sum := fnv.New64a()
+	// Writing to a hash does not fail.
+	_, _ = fmt.Fprintf(sum, "%s %d %d %t ", t.UID, t.Generation, sources, lends(t))
 	for _, kind := range conditionTypes {
 		if c := meta.FindStatusCondition(conditions, kind); c != nil {
-			// Writing to a hash does not fail.
 			_, _ = fmt.Fprintf(sum, "%q %q %q %q %d ", c.Type, c.Status, c.Reason, c.Message, c.ObservedGeneration)
 		}
 	}

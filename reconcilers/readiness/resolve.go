@@ -3,6 +3,7 @@ package readiness
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
@@ -28,14 +29,16 @@ type lookup interface {
 	Get(key sources.Key) (object sources.Object, found bool, unknown error)
 }
 
-// resolver determines states, and stores the keys that it has read.
+// resolver determines states, and stores the keys that it has read, each once.
 type resolver struct {
 	lookup
-	seen map[sources.Key]bool
+	seen []sources.Key
 }
 
 func (r *resolver) get(key sources.Key) (sources.Object, bool, error) {
-	r.seen[key] = true
+	if !slices.Contains(r.seen, key) {
+		r.seen = append(r.seen, key)
+	}
 	return r.Get(key)
 }
 

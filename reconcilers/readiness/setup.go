@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -70,6 +71,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		MaxConcurrentReconciles: workers,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](shortestRetry, longestRetry),
 		CacheSyncTimeout:        sourceStartTimeout,
+		// All requests have the same priority, and at the start there is one for every template: a plain queue takes a third of the memory.
+		UsePriorityQueue: ptr.To(false),
 	})
 	if err != nil {
 		return fmt.Errorf("making the controller of template readiness: %w", err)

@@ -35,7 +35,7 @@ type candidate struct {
 }
 
 func candidateOf(t *templatecache.Template) candidate {
-	c := candidate{Template: approval.Template{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels}}
+	c := candidate{Template: approval.Template{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels()}}
 	compiled, err := t.Compiled()
 	if err != nil {
 		c.broken = true

@@ -18,7 +18,7 @@ import (
 // borrowed returns the disks of the VM that are copied from another namespace and that the template does not lend. The usual VM, of a template
 // that lends its disks and without a source of the user's own, is not examined: its template was when it was stored.
 func (c creation) borrowed(compiled *template.Compiled, spec json.RawMessage, name string, explicit map[string]string) []disks.Loan {
-	lender := disks.Lender{Namespace: c.template.Namespace, Name: c.template.Name, Labels: c.template.Labels, Compiled: compiled}
+	lender := disks.Lender{Namespace: c.template.Namespace, Name: c.template.Name, Labels: c.template.Labels(), Compiled: compiled}
 	requested := c.object.Spec["dataVolumeTemplates"]
 	selected := requested != nil
 	for parameter := range explicit {

@@ -46,7 +46,7 @@ func (c creation) question(compiled *template.Compiled, name string, given map[s
 		Template: approval.Template{
 			Namespace: c.template.Namespace,
 			Name:      c.template.Name,
-			Labels:    c.template.Labels,
+			Labels:    c.template.Labels(),
 			Digest:    compiled.Digest(),
 		},
 		Sensitive: compiled.Sensitive,
@@ -132,6 +132,6 @@ func approves(a *approval.Approval, t *templatecache.Template) bool {
 	if err != nil {
 		return false
 	}
-	yes, _ := a.Approves(approval.Template{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels, Digest: compiled.Digest()})
+	yes, _ := a.Approves(approval.Template{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels(), Digest: compiled.Digest()})
 	return yes
 }

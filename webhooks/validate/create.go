@@ -40,7 +40,7 @@ func (h *Handler) evaluateCreate(ctx context.Context, request admission.Request,
 		Template: approval.Template{
 			Namespace: found.Namespace,
 			Name:      found.Name,
-			Labels:    found.Labels,
+			Labels:    found.Labels(),
 			Digest:    compiled.Digest(),
 		},
 		Sensitive: compiled.Sensitive,

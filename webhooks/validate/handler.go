@@ -165,7 +165,7 @@ func (h *Handler) templateOf(ctx context.Context, stored machine.Object) approva
 	record := stored.Record()
 	origin := approval.Template{Namespace: record.Namespace, Name: record.Name, Digest: record.Digest, Deleted: true}
 	if found := h.templates.Wait(ctx, record.Namespace, record.Name, 0); found != nil && found.UID == record.UID {
-		origin.Labels, origin.Deleted = found.Labels, false
+		origin.Labels, origin.Deleted = found.Labels(), false
 	}
 	return origin
 }

@@ -59,13 +59,16 @@ spec:
           - {name: init, cloudInitNoCloud: {userData: "password: ${PASSWORD}"}}
 `
 
-func templates(t *testing.T) (fakeTemplates, *templatecache.Template) {
+func templates(t *testing.T, changes ...func(*v1beta1.VirtualMachineTemplate)) (fakeTemplates, *templatecache.Template) {
 	t.Helper()
 	var object v1beta1.VirtualMachineTemplate
 	if err := yaml.UnmarshalStrict([]byte(box), &object); err != nil {
 		t.Fatal(err)
 	}
 	object.Namespace, object.Name, object.UID, object.Generation = "golden", "box", "uid", 7
+	for _, change := range changes {
+		change(&object)
+	}
 	compiled := templatecache.Compile(&object)
 	return fakeTemplates{"golden/box": compiled}, compiled
 }

@@ -9,6 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 	"github.com/vmstencil/stencil/webhooks/validate"
@@ -28,8 +29,9 @@ const atLeast = `[{"name": "memory", "rule": "integer", "path": "jsonpath::.spec
 
 func ruled(t *testing.T, rules string) (*validate.Handler, *templatecache.Template) {
 	t.Helper()
-	all, found := templates(t)
-	found.Annotations = map[string]string{"validations": rules}
+	all, found := templates(t, func(object *v1beta1.VirtualMachineTemplate) {
+		object.Annotations = map[string]string{"validations": rules}
+	})
 	return validate.New(validate.Options{Templates: all, Approvals: govern{}, Sizes: onlySmall{}}), found
 }
 

@@ -76,7 +76,7 @@ func (s *Context) Case(ctx context.Context, kind string, object map[string]any) 
 		} else {
 			// A template that does not compile is included without parameters.
 			compiled, _ := stored.Compiled()
-			c.Template = origin.Template(&stored.ObjectMeta, compiled)
+			c.Template = origin.Template(stored.Metadata(), compiled)
 		}
 	}
 	return c

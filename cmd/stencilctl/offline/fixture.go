@@ -221,12 +221,12 @@ func (s *Fixture) attachTemplate(c *Case) {
 		c.Notes = append(c.Notes, fmt.Sprintf("no file holds its template %s (--template): what policies see of it is its name", origin.Reference))
 		return
 	}
-	metadata := stored.ObjectMeta
+	metadata := stored.Metadata()
 	// A file does not contain the UID that the object has in a cluster.
 	metadata.UID = origin.Record.UID
 	compiled, invalid := stored.Compiled()
 	if invalid != nil {
 		c.Notes = append(c.Notes, fmt.Sprintf("its template %s is not valid: %v", origin.Reference, invalid))
 	}
-	c.Template = origin.Template(&metadata, compiled)
+	c.Template = origin.Template(metadata, compiled)
 }

@@ -36,6 +36,8 @@ func (r *Result) Section(context string) report.Section {
 				row("processor time until ready", func(s start) string { return report.Seconds(s.cpu) }),
 				row("resident when ready (VmRSS)", func(s start) string { return report.MiB(s.ready.Resident) }),
 				row("resident a while later (VmRSS)", func(s start) string { return report.MiB(s.later.Resident) }),
+				row("of it the program's file (RssFile)", func(s start) string { return report.MiB(s.later.File) }),
+				row("of it everything else (RssAnon)", func(s start) string { return report.MiB(s.later.Own) }),
 				row("largest VmRSS in that while", func(s start) string { return report.MiB(s.largest) }),
 				row("largest ever (VmHWM)", func(s start) string { return report.MiB(s.later.Peak) }),
 				{"resident per template", "", fmt.Sprintf("%.1f KiB", float64(full.later.Resident-r.empty.later.Resident)/1024/float64(r.templates))},
@@ -70,6 +72,8 @@ func medians(starts []start) start {
 	m.cpu = time.Duration(median(func(s start) float64 { return float64(s.cpu) }))
 	m.ready.Resident = int64(median(func(s start) float64 { return float64(s.ready.Resident) }))
 	m.later.Resident = int64(median(func(s start) float64 { return float64(s.later.Resident) }))
+	m.later.File = int64(median(func(s start) float64 { return float64(s.later.File) }))
+	m.later.Own = int64(median(func(s start) float64 { return float64(s.later.Own) }))
 	m.later.Peak = int64(median(func(s start) float64 { return float64(s.later.Peak) }))
 	m.largest = int64(median(func(s start) float64 { return float64(s.largest) }))
 	return m

@@ -38,20 +38,23 @@ func cores() string {
 type Memory struct {
 	// Resident is its resident set now, Peak the largest one so far.
 	Resident, Peak int64
+	// Own is the part of Resident that is not read from a file, File the part that is: mostly the program, which processes that run it
+	// share.
+	Own, File int64
 }
 
 // MemoryOf reads the memory of a process of this host. It needs Linux.
 func MemoryOf(pid int) (Memory, error) {
 	path := fmt.Sprintf("/proc/%d/status", pid)
-	resident, err := kibibytes(path, "VmRSS")
-	if err != nil {
-		return Memory{}, err
+	var memory Memory
+	for key, into := range map[string]*int64{"VmRSS": &memory.Resident, "VmHWM": &memory.Peak, "RssAnon": &memory.Own, "RssFile": &memory.File} {
+		number, err := kibibytes(path, key)
+		if err != nil {
+			return Memory{}, err
+		}
+		*into = number
 	}
-	peak, err := kibibytes(path, "VmHWM")
-	if err != nil {
-		return Memory{}, err
-	}
-	return Memory{Resident: resident, Peak: peak}, nil
+	return memory, nil
 }
 
 func kibibytes(path, key string) (int64, error) {

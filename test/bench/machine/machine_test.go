@@ -23,8 +23,8 @@ func TestMemoryOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Resident < 1<<20 || got.Peak < got.Resident {
-			t.Errorf("this process occupies %+v: want at least 1 MiB, and a peak not below", got)
+		if got.Own < 1<<19 || got.File < 1<<19 || got.Resident < 1<<20 || got.Peak < got.Resident {
+			t.Errorf("this process occupies %+v: want at least 1 MiB, of it some of its own and some of its program, and a peak not below", got)
 		}
 	}
 	if _, err := MemoryOf(-1); err == nil {

@@ -206,7 +206,7 @@ func (e *Evaluator) template(ctx context.Context, c *policyinput.Case) *policyin
 	}
 	// The template of a policy input has no parameters if it does not compile.
 	compiled, _ := stored.Compiled()
-	return origin.Template(&stored.ObjectMeta, compiled)
+	return origin.Template(stored.Metadata(), compiled)
 }
 
 func (e *Evaluator) count(request admission.Request, result string) {
