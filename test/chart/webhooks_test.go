@@ -243,7 +243,7 @@ webhooks:
 			},
 		},
 		"other users are exempt, whatever characters their names have": {
-			values: `{exemptUsers: ["system:serviceaccount:virt:operator", handler, "system:serviceaccount:kube-system:gc", "system:kube-o'brien \"bob\" <b>", "o'brien@example.com", "a:b"]}`,
+			values: `{exemptUsers: ["system:serviceaccount:virt:operator", handler, "system:serviceaccount:kube-system:gc", "system:kube-o'brien \"bob\" <b>", "o'brien@example.com", "a:b"], objects: {resources: []}}`,
 			want: map[string]any{
 				renderWebhook + " {.webhooks[0].matchConditions[2].expression}": `request.operation == 'CREATE' || !(` + exemptRequests + `)`,
 				// Changes that virt-api makes for a user are evaluated, and not rendered.
@@ -261,15 +261,15 @@ webhooks:
 				}},
 			},
 		},
-		"the manager asks in dry runs": {
+		"the manager asks in dry runs, and its account for objects changes what holds VMs back": {
 			values: `{exemptUsers: [handler], readiness: {dryRun: true}}`,
 			want: map[string]any{
-				exemptIn("governed-machines"):                  `["system:serviceaccount:stencil-system:stencil-manager"]`,
+				exemptIn("governed-machines"):                  `["system:serviceaccount:stencil-system:stencil-manager","system:serviceaccount:stencil-system:stencil-objects"]`,
 				setting("governed-machines", "exemptAccounts"): `["handler"]`,
 			},
 		},
 		"nobody is exempt": {
-			values: `{exemptUsers: []}`,
+			values: `{exemptUsers: [], objects: {resources: []}}`,
 			absent: []string{"ClusterRole/stencil-exempt-users", "ClusterRoleBinding/stencil-exempt-users"},
 			want: map[string]any{
 				renderWebhook + " {.webhooks[0].matchConditions[*].name}":   []string{"has-template-ref", "create-or-rendered-change"},

@@ -244,7 +244,7 @@ func virtualizationSteps(example func(string) string, defaulted bool) []step {
 		{text: "Refused: the template gives nobody more than they may create themselves.", as: "ada", stdin: shop,
 			args: []string{"create", "--namespace=team-a", "-f", "-"}, wantDenied: "may not create secrets"},
 		{text: "With the role edit they come with the VM …", args: []string{"create", "rolebinding", "ada-edits", "--namespace=team-a", "--clusterrole=edit", "--user=ada"}},
-		// A denial of the API server's authorizer is remembered for two seconds.
+		// A denial of the API server's authorizer is valid for two seconds.
 		{as: "ada", stdin: shop, holds: "created", args: []string{"create", "--namespace=team-a", "-f", "-"}},
 		{text: "… before it starts, and they go with it. The password is in the Secret, and nowhere else.", as: "ada", holds: "service/shop",
 			args: []string{"get", "secrets,services", "--namespace=team-a", "-l", "app.kubernetes.io/instance=shop", "-o", "name"}},
