@@ -130,7 +130,7 @@ func (r *Reconciler) apply(ctx context.Context, s *state, p plan) error {
 	switch {
 	case p.problem != "":
 		r.results.WithLabelValues(resultFailed).Inc()
-		r.event(s, corev1.EventTypeWarning, "ObjectsNotCreated", "the objects of its template cannot be created, and it does not start: %s; delete it and create it again", p.problem)
+		r.event(s, corev1.EventTypeWarning, "ObjectsUnreadable", "the objects of its template cannot be created, and it does not start: %s; delete it and create it again", p.problem)
 		// Another replica may have encrypted them with a key that this one has not received yet.
 		return errors.New(p.problem)
 	case len(p.create) == 0:

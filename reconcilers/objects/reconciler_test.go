@@ -388,7 +388,7 @@ func TestAKeyThatArrivesLate(t *testing.T) {
 	if got := c.reconcile(); got != problem {
 		t.Errorf("got %s", got)
 	}
-	want := []string{"Warning ObjectsNotCreated the objects of its template cannot be created, and it does not start: " + problem + "; delete it and create it again"}
+	want := []string{"Warning ObjectsUnreadable the objects of its template cannot be created, and it does not start: " + problem + "; delete it and create it again"}
 	if diff := cmp.Diff(want, c.received()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

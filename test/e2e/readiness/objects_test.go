@@ -203,6 +203,38 @@ func (l *loan) onlyInSecrets(t *testing.T, values ...string) {
 	}
 }
 
+// barrier denies the creation of objects of VMs with this prefix to all but the user, until lift is called: between the creation of a VM and that of
+// its objects are milliseconds. What is tried in dry runs is not denied.
+func (l *loan) barrier(t *testing.T, prefix string) (lift func()) {
+	t.Helper()
+	name := "barrier-" + prefix
+	manifest := `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: ` + name + `}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [secrets, services]}]}
+  matchConditions: [{name: prefix, expression: "object.metadata.name.startsWith('` + prefix + `') && !request.?dryRun.orValue(false) && request.userInfo.username != '` + l.user.Name + `'"}]
+  validations: [{expression: "false", message: not now}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: ` + name + `}
+spec: {policyName: ` + name + `, validationActions: [Deny]}
+`
+	l.must(t, manifest, "apply", "-f", "-")
+	lift = func() { l.must(t, manifest, "delete", "--ignore-not-found", "-f", "-") }
+	t.Cleanup(lift)
+	l.eventually(t, "the policy is in effect", func() error {
+		if got := l.kubectl(t, nil, "", "create", "secret", "generic", prefix+"-probe", "-n", l.team); got.Code == 0 {
+			l.must(t, "", "delete", "secret", prefix+"-probe", "-n", l.team)
+			return errors.New("a Secret was created")
+		}
+		return nil
+	})
+	return lift
+}
+
 // TestNobodyGainsByObjects attacks the creation of objects as a user with the role edit, and as one with less.
 func TestNobodyGainsByObjects(t *testing.T) {
 	s := full.on(t)
@@ -269,31 +301,7 @@ func TestNobodyGainsByObjects(t *testing.T) {
 		}
 	})
 	t.Run("an object that exists afterwards", func(t *testing.T) {
-		// Between the creation of the VM and that of its objects are milliseconds, so a policy of the cluster denies the latter.
-		barrier := `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: barrier}
-spec:
-  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [secrets, services]}]}
-  matchConditions: [{name: taken, expression: "object.metadata.name.startsWith('taken') && !request.?dryRun.orValue(false) && request.userInfo.username != '` + l.user.Name + `'"}]
-  validations: [{expression: "false", message: not now}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: barrier}
-spec: {policyName: barrier, validationActions: [Deny]}
-`
-		s.must(t, barrier, "apply", "-f", "-")
-		lift := func() { s.must(t, barrier, "delete", "--ignore-not-found", "-f", "-") }
-		t.Cleanup(lift)
-		l.eventually(t, "the policy is in effect", func() error {
-			if got := l.kubectl(t, nil, "", "create", "secret", "generic", "taken-probe", "-n", l.team); got.Code == 0 {
-				s.must(t, "", "delete", "secret", "taken-probe", "-n", l.team)
-				return errors.New("a Secret was created")
-			}
-			return nil
-		})
+		lift := l.barrier(t, "taken")
 		l.create(t, "taken", "complete", gen.RunStrategy("Always"))
 		l.reports(t, "taken", "objects of its template cannot be created, and it does not start: Secret taken-login: an admission policy denies it; Service taken: an admission policy denies it", "does not start before the objects of its template exist")
 		harness.Must(t, s.Plane, l.user, "", "create", "secret", "generic", "taken-login", "-n", l.team, "--from-literal=userdata=mine")
@@ -426,6 +434,20 @@ spec: {policyName: barrier, validationActions: [Deny]}
 				t.Errorf("the Secret of %s belongs to %q", name, got)
 			}
 		}
+	})
+	t.Run("a key that is lost", func(t *testing.T) {
+		lift := l.barrier(t, "keyless")
+		l.create(t, "keyless", "complete")
+		s.must(t, "", "delete", "secret", "stencil-object-keys", "-n", install.Namespace)
+		lift()
+		l.reports(t, "keyless", "the objects of its template cannot be created, and it does not start: the key that encrypted them does not exist; delete it and create it again")
+		if held := l.exists(t, "vm", "keyless", heldAt); held == "" {
+			t.Error("it is not held back")
+		}
+		// The leader makes another key.
+		harness.Must(t, s.Plane, l.user, "", "delete", "vm", "keyless", "-n", l.team)
+		l.create(t, "keyless", "complete")
+		l.released(t, "keyless")
 	})
 	t.Run("the account of the objects", func(t *testing.T) {
 		account := "system:serviceaccount:" + install.Namespace + ":stencil-objects"
