@@ -20,7 +20,7 @@ func (h *handler) evaluateRules(ctx context.Context, found *templatecache.Templa
 	c := vmrules.Case{
 		Namespace: namespace,
 		Template:  found.Namespace + "/" + found.Name,
-		Rules:     found.Annotations()[validations.AnnotationTemplate],
+		Rules:     found.Annotation(validations.AnnotationTemplate),
 		Secret:    made.compiled.HasSensitive(),
 		Sizes:     h.options.Sizes,
 	}

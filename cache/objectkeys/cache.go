@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/vmstencil/stencil/cache/watching"
+	"github.com/vmstencil/stencil/internal/await"
 	"github.com/vmstencil/stencil/internal/objects"
 )
 
@@ -30,7 +31,7 @@ type Cache struct {
 	options   Options
 	reflector *cache.Reflector
 	secrets   *watching.Index[*corev1.Secret, objects.Keys]
-	changed   chan struct{}
+	changed   await.Signal
 }
 
 // New returns a Cache that has not started. It fails when no client can be made of the configuration.
@@ -39,18 +40,13 @@ func New(o Options) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the client of the keys of objects: %w", err)
 	}
-	c := &Cache{options: o, changed: make(chan struct{}, 1)}
+	c := &Cache{options: o}
 	c.secrets = watching.NewIndex(watching.Options[*corev1.Secret, objects.Keys]{
 		Kind: "Secrets",
 		Convert: func(secret *corev1.Secret, _ objects.Keys, _ bool) (objects.Keys, error) {
 			return secret.Data, nil
 		},
-		Changed: func(watching.Update[objects.Keys]) {
-			select {
-			case c.changed <- struct{}{}:
-			default:
-			}
-		},
+		Changed: func(watching.Update[objects.Keys]) { c.changed.Send() },
 	})
 	// list and watch of one name are what the manager is permitted.
 	source := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "secrets", o.Secret.Namespace, fields.OneTermEqualSelector("metadata.name", o.Secret.Name))
@@ -76,5 +72,5 @@ func (c *Cache) Keys() objects.Keys {
 	return keys
 }
 
-// Changed returns a channel that receives after changes. It is for one receiver.
-func (c *Cache) Changed() <-chan struct{} { return c.changed }
+// Changed returns a channel that is closed by the next change.
+func (c *Cache) Changed() <-chan struct{} { return c.changed.Changed() }

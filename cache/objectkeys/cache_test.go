@@ -20,6 +20,7 @@ func TestCache(t *testing.T) {
 	if c.NeedLeaderElection() {
 		t.Error("a replica that is no leader encrypts too")
 	}
+	next := c.Changed()
 	check := func(when string, synced, changed bool, want objects.Keys) {
 		t.Helper()
 		if c.Synced() != synced {
@@ -28,16 +29,20 @@ func TestCache(t *testing.T) {
 		if diff := cmp.Diff(want, c.Keys()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", when, diff)
 		}
-		received := 0
-		for range 2 {
-			select {
-			case <-c.Changed():
-				received++
-			default:
-			}
+		closed := false
+		select {
+		case <-next:
+			closed = true
+		default:
 		}
-		if received > 1 || received == 1 != changed {
-			t.Errorf("%s: the channel received %d times", when, received)
+		if closed != changed {
+			t.Errorf("%s: the channel is closed: %v", when, closed)
+		}
+		next = c.Changed()
+		select {
+		case <-next:
+			t.Errorf("%s: the channel of the next change is closed", when)
+		default:
 		}
 	}
 	secret := func(namespace, name string, data map[string][]byte) *corev1.Secret {

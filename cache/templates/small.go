@@ -29,6 +29,16 @@ func pairsOf(in map[string]string, texts *intern.Texts) pairs {
 	return out
 }
 
+// get returns the value of a key, empty if there is none.
+func (p pairs) get(key string) string {
+	for i := 0; i < len(p); i += 2 {
+		if p[i] == key {
+			return p[i+1]
+		}
+	}
+	return ""
+}
+
 func (p pairs) toMap() map[string]string {
 	if p == nil {
 		return nil

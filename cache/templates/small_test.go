@@ -31,6 +31,9 @@ func TestSmallFormsHoldEverything(t *testing.T) {
 			}
 		})
 	}
+	if got := read(object, nil); got.Annotation("note") != "text" || got.Annotation("text") != "" {
+		t.Errorf("annotations are %q and %q", got.Annotation("note"), got.Annotation("text"))
+	}
 	none := read(vmt("ubuntu", 1, valid), nil)
 	if none.Labels() != nil || none.Annotations() != nil || none.Conditions() != nil {
 		t.Errorf("an object without them has labels %v, annotations %v, conditions %v", none.Labels(), none.Annotations(), none.Conditions())

@@ -69,6 +69,9 @@ func (t *Template) Labels() map[string]string { return t.labels.toMap() }
 // Annotations returns a copy of the annotations of the object except kubectl's copy of the manifest, nil if there are none.
 func (t *Template) Annotations() map[string]string { return t.annotations.toMap() }
 
+// Annotation returns the value of an annotation, empty if there is none.
+func (t *Template) Annotation(key string) string { return t.annotations.get(key) }
+
 // Conditions returns a copy of the conditions of the object's status.
 func (t *Template) Conditions() []metav1.Condition {
 	var out []metav1.Condition

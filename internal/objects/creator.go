@@ -17,7 +17,7 @@ import (
 // FieldManager is the field manager of the objects.
 const FieldManager = "stencil-objects"
 
-// NewClient returns a client of the account as which objects are created, which the user of the configuration may impersonate.
+// NewClient returns a client of an account as which objects are created, and which the user of the configuration may impersonate.
 func NewClient(config *rest.Config, account string) (dynamic.Interface, error) {
 	config = rest.CopyConfig(config)
 	// No client-side limit: the API server has limits of its own.
@@ -52,7 +52,7 @@ func Try(ctx context.Context, client dynamic.Interface, resource schema.GroupVer
 	return Denied(Explain(err))
 }
 
-// Temporary reports whether an error of the API server says nothing about the request: it may even have been carried out.
+// Temporary reports whether an error of the API server does not depend on the request, which may even have been carried out.
 func Temporary(err error) bool {
 	var status apierrors.APIStatus
 	return !errors.As(err, &status) || apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||

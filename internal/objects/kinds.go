@@ -28,7 +28,7 @@ type Denied string
 
 func (d Denied) Error() string { return string(d) }
 
-// Resource returns where objects of a kind are created. The error is a Denied, or temporary: the API server could not be asked.
+// Resource returns where objects of a kind are created. The error is a Denied, or temporary: the API server did not answer.
 func (k Kinds) Resource(apiVersion, kind string) (schema.GroupVersionResource, error) {
 	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
 	mapping, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)

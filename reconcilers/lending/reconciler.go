@@ -23,6 +23,7 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/internal/excerpt"
+	"github.com/vmstencil/stencil/internal/objects"
 )
 
 const (
@@ -72,13 +73,11 @@ func New(o Options) (*Reconciler, error) {
 	own := rest.CopyConfig(o.Config)
 	// No client-side limit: the number of workers limits requests, and the API server has limits of its own.
 	own.QPS = -1
-	account := rest.CopyConfig(own)
-	account.Impersonate = rest.ImpersonationConfig{UserName: o.Account}
 	r := &Reconciler{templates: o.Templates, recorder: o.Recorder, results: newResults()}
 	var errs [4]error
 	var served *discovery.DiscoveryClient
 	r.vms, errs[0] = dynamic.NewForConfig(own)
-	r.lender, errs[1] = dynamic.NewForConfig(account)
+	r.lender, errs[1] = objects.NewClient(o.Config, o.Account)
 	r.disks, errs[2] = disks.NewAPIServer(own)
 	served, errs[3] = discovery.NewDiscoveryClientForConfig(own)
 	if err := errors.Join(errs[:]...); err != nil {

@@ -55,7 +55,7 @@ type Keys interface {
 	Synced() bool
 	// Keys returns the keys; none if the Secret does not exist. They must not be modified.
 	Keys() objects.Keys
-	// Changed returns a channel that receives after changes.
+	// Changed returns a channel that is closed by the next change.
 	Changed() <-chan struct{}
 }
 

@@ -500,7 +500,7 @@ func TestTheManagerIsKilledAfterEachWrite(t *testing.T) {
 			}
 			c.check(all, []string{"Secret web-1-db"}, wantEvents, 3-killAfter, 1)
 
-			// A user deletes the Secret, as the event says.
+			// A user deletes the Secret, by the command of the event.
 			if err := c.client.Tracker().Delete(resources["Secret"], "team-a", "web-1-db"); err != nil {
 				t.Fatal(err)
 			}

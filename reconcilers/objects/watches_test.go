@@ -15,7 +15,9 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/cache/watching"
+	"github.com/vmstencil/stencil/internal/await"
 	"github.com/vmstencil/stencil/internal/fixture"
+	"github.com/vmstencil/stencil/reconcilers/internal/single"
 )
 
 func newQueue(t *testing.T) workqueue.TypedRateLimitingInterface[reconcile.Request] {
@@ -116,15 +118,15 @@ func TestWhatWakesAVM(t *testing.T) {
 func TestAChangeOfTheKeysWakesTheirReconciler(t *testing.T) {
 	queue := newQueue(t)
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "stencil-system", Name: "stencil-object-keys"}}
-	changed := make(chan struct{}, 1)
-	if err := changes(request, changed).Start(t.Context(), queue); err != nil {
+	var changed await.Signal
+	if err := single.OnChange(request, 0, changed.Changed).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
 	if queue.Len() != 0 {
 		t.Error("it is enqueued without a change")
 	}
 	for range 2 {
-		changed <- struct{}{}
+		changed.Send()
 		fixture.Eventually(t, func() bool { return queue.Len() == 1 })
 		got, _ := queue.Get()
 		queue.Done(got)

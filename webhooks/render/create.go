@@ -200,7 +200,7 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 		Generation: c.template.Generation,
 		Digest:     compiled.Digest(),
 		Sensitive:  sensitive(compiled, explicit),
-		Rules:      c.template.Annotations()[validations.AnnotationTemplate] != "",
+		Rules:      c.template.Annotation(validations.AnnotationTemplate) != "",
 	}
 	if c.object.Spec == nil {
 		p.Set(mutation.Pointer{"spec"}, base.Spec)

@@ -164,10 +164,8 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	if decided.templateChanged {
 		return deny.With(apierrors.NewConflict(templateResource, ref.String(), errors.New("it changed while this VM was created from it; create the VM again")).Status())
 	}
-	if len(decided.causes) == 0 {
-		if denial := h.attach(ctx, request, user, ref, &decided); denial != nil {
-			return *denial
-		}
+	if denial := h.attach(ctx, request, user, ref, &decided); denial != nil {
+		return *denial
 	}
 	decided.warnings = append(decided.warnings, h.warnOfDisks(ctx, request.Namespace, decided.loans)...)
 	return answer(vm.Name(), decided)

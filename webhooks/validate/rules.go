@@ -40,7 +40,7 @@ func (h *Handler) rulesOf(ctx context.Context, vm machine.Object, namespace stri
 	if t == nil || t.UID != origin.Record.UID {
 		return c // deleted; a template of this name now is a different object
 	}
-	c.Template, c.Rules = t.Namespace+"/"+t.Name, t.Annotations()[validations.AnnotationTemplate]
+	c.Template, c.Rules = t.Namespace+"/"+t.Name, t.Annotation(validations.AnnotationTemplate)
 	if compiled, err := t.Compiled(); err == nil {
 		c.Secret = compiled.HasSensitive()
 	}

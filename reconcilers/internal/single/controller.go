@@ -20,6 +20,8 @@ type Controller struct {
 	// Name is its name in logs and in controller-runtime's metrics.
 	Name       string
 	Reconciler reconcile.Reconciler
+	// Workers is the number of requests that are reconciled at a time. Zero is one.
+	Workers int
 	// ShortestRetry and LongestRetry limit the delay between attempts after a failure, which doubles each time.
 	ShortestRetry, LongestRetry time.Duration
 }
@@ -27,9 +29,10 @@ type Controller struct {
 // Add adds a controller with its sources to the manager, which runs it on the leader.
 func Add(mgr manager.Manager, c Controller, sources ...source.Source) error {
 	one, err := controller.New(c.Name, mgr, controller.Options{
-		Reconciler:       c.Reconciler,
-		RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](c.ShortestRetry, c.LongestRetry),
-		CacheSyncTimeout: cacheSyncTimeout,
+		Reconciler:              c.Reconciler,
+		MaxConcurrentReconciles: c.Workers,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](c.ShortestRetry, c.LongestRetry),
+		CacheSyncTimeout:        cacheSyncTimeout,
 	})
 	if err != nil {
 		return fmt.Errorf("making the controller %s: %w", c.Name, err)

@@ -1,2 +1,2 @@
-// Package single creates controllers with a single request. Their reconcilers process all of their objects on every event.
+// Package single creates controllers. Most have a single request: their reconcilers process all of their objects on every event.
 package single
