@@ -63,7 +63,7 @@ lint: preflight ## static checks, the import rule among them
 
 .PHONY: generate
 generate: preflight ## deepcopy code, the typed client, CRDs, reference docs and the chart's copies
-	@hack/generate.sh && hack/generate-policies.sh
+	@hack/generate.sh
 
 .PHONY: verify
 verify: generate ## fail when generated files are not current

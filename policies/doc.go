@@ -1,5 +1,5 @@
-// Package policies holds the ValidatingAdmissionPolicies that Stencil installs: rules in CEL that the API server itself evaluates, so that
-// they are enforced while no Stencil process runs.
+// Package policies describes and tests the ValidatingAdmissionPolicies that Stencil installs, in charts/stencil/files/policies: rules in CEL
+// that the API server itself evaluates, so that they are enforced while no Stencil process runs.
 //
 //   - template-reference: the reference of a VirtualMachine to its template, and its record, do not change.
 //   - template-use: creating a VirtualMachine from a template requires verb use on it.
@@ -20,8 +20,7 @@
 //
 // One YAML file is one policy, and its metadata.name is the file's name. The files contain no binding and no labels:
 // the installer of a policy decides on its final name and where it is enforced. The Helm chart adds the release name
-// as a prefix and binds every policy to the whole cluster with action Deny. It holds a generated copy of the files
-// (hack/generate-policies.sh), because a chart cannot read files outside its own directory.
+// as a prefix and binds every policy to the whole cluster with action Deny.
 //
 // No policy has a TemplateApproval or another custom resource as parameter: an API server that has just started does not serve custom
 // resources yet and would deny all requests that the policy matches, and a policy is evaluated once for each parameter. The policies read

@@ -2,6 +2,7 @@ package policies_test
 
 import (
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -9,22 +10,19 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/vmstencil/stencil/policies"
+	"github.com/vmstencil/stencil/charts"
 )
 
 // all reads every policy, by the name of its file without the suffix.
 func all(t *testing.T) map[string]admissionregistrationv1.ValidatingAdmissionPolicy {
 	t.Helper()
-	files, err := fs.Glob(policies.FS, "*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) == 0 {
-		t.Fatal("there are no policies")
+	files, err := fs.Glob(charts.Files, path.Join(charts.Policies, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are %d policies: %v", len(files), err)
 	}
 	found := map[string]admissionregistrationv1.ValidatingAdmissionPolicy{}
 	for _, file := range files {
-		content, err := fs.ReadFile(policies.FS, file)
+		content, err := charts.Files.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +30,7 @@ func all(t *testing.T) map[string]admissionregistrationv1.ValidatingAdmissionPol
 		if err := yaml.UnmarshalStrict(content, &policy); err != nil {
 			t.Fatalf("%s: one policy a file, without unknown fields: %v", file, err)
 		}
-		found[strings.TrimSuffix(file, ".yaml")] = policy
+		found[strings.TrimSuffix(path.Base(file), ".yaml")] = policy
 	}
 	return found
 }

@@ -18,7 +18,7 @@ import (
 // definitions returns n policies of the library, with repetitions.
 func definitions(tb testing.TB, n int) []rego.Definition {
 	tb.Helper()
-	files, err := filepath.Glob("../policies/library/*.yaml")
+	files, err := filepath.Glob("../charts/stencil/files/library/*.yaml")
 	if err != nil || len(files) == 0 {
 		tb.Fatalf("the library has %d policies: %v", len(files), err)
 	}

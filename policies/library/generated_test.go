@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -87,34 +86,6 @@ func generated(path, begin, end string) testfile.Generated {
 
 const chart = "../../charts/stencil"
 
-func TestTheChartHasEveryPolicy(t *testing.T) {
-	folder := filepath.Join(chart, "files", "library")
-	if *update {
-		if err := os.RemoveAll(folder); err != nil {
-			t.Fatal(err)
-		}
-	}
-	names := map[string]bool{}
-	for _, policy := range policies(t) {
-		name := policy.Name + ".yaml"
-		names[name] = true
-		content, err := Files.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		generated(filepath.Join(folder, name), "", "").Compare(t, fmt.Sprintf("# Generated from policies/library/%s. DO NOT EDIT.\n%s", name, content))
-	}
-	copies, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, each := range copies {
-		if !names[each.Name()] {
-			t.Errorf("%s is of no policy", each.Name())
-		}
-	}
-}
-
 func TestTheValuesOfTheChartHaveEveryPolicy(t *testing.T) {
 	var text strings.Builder
 	for _, policy := range policies(t) {
@@ -177,7 +148,7 @@ func TestTheReferenceOfTheLibrary(t *testing.T) {
 	for _, policy := range policies(t) {
 		about := describe(t, policy)
 		fmt.Fprintf(&contents, "| [%s](#%s) | %s | %s |\n", policy.Name, policy.Name, about.severity, about.title)
-		fmt.Fprintf(&sections, "\n## %s\n\n%s: severity %s. [Source and tests](../../policies/library/%s.yaml)\n\n%s\n", policy.Name, about.title, about.severity, policy.Name, about.description)
+		fmt.Fprintf(&sections, "\n## %s\n\n%s: severity %s. [Source and tests](../../charts/stencil/files/library/%s.yaml)\n\n%s\n", policy.Name, about.title, about.severity, policy.Name, about.description)
 		fmt.Fprintf(&sections, "\n%s\n", applies(policy))
 		sections.WriteString("\n| Parameter | Type | Default | Meaning |\n|---|---|---|---|\n")
 		for _, parameter := range about.parameters {

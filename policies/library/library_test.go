@@ -2,11 +2,13 @@ package library
 
 import (
 	"context"
+	"path"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/charts"
 	policyspec "github.com/vmstencil/stencil/policies/spec"
 	suite "github.com/vmstencil/stencil/policies/tests"
 	"github.com/vmstencil/stencil/rego"
@@ -55,7 +57,7 @@ func TestEveryPolicyCompilesAndPassesItsTests(t *testing.T) {
 func TestEveryPolicyIsCompleteAsAnExample(t *testing.T) {
 	for _, policy := range policies(t) {
 		t.Run(policy.Name, func(t *testing.T) {
-			if _, err := Files.ReadFile(policy.Name + ".yaml"); err != nil {
+			if _, err := charts.Files.ReadFile(path.Join(charts.Library, policy.Name+".yaml")); err != nil {
 				t.Errorf("the file has another name than the policy: %v", err)
 			}
 			if policy.APIVersion != v1alpha1.GroupVersion.String() || policy.Kind != "VirtualMachinePolicy" {

@@ -1,16 +1,6 @@
 package chart
 
-import (
-	"os"
-	"path/filepath"
-	"strings"
-	"testing"
-
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/vmstencil/stencil/internal/testfile"
-	"github.com/vmstencil/stencil/policies"
-)
+import "testing"
 
 func TestLint(t *testing.T) {
 	cases := map[string]string{
@@ -28,38 +18,5 @@ func TestLint(t *testing.T) {
 				t.Errorf("helm lint: %s%s", stdout, stderr)
 			}
 		})
-	}
-}
-
-// The chart contains a copy of every policy, because helm reads no file outside the chart.
-func TestPoliciesInTheChartAreCurrent(t *testing.T) {
-	sources, err := policies.FS.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]string{}
-	for _, source := range sources {
-		content, err := policies.FS.ReadFile(source.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		want[source.Name()] = string(content)
-	}
-	folder := filepath.Join(chartFolder(t), "files", "policies")
-	copies, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]string{}
-	for _, file := range copies {
-		content := testfile.Read(t, filepath.Join(folder, file.Name()))
-		header, rest, _ := strings.Cut(string(content), "\n")
-		if !strings.Contains(header, "Code generated") {
-			t.Errorf("%s does not say that it is generated", file.Name())
-		}
-		got[file.Name()] = rest
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("run hack/generate-policies.sh (-source +copy):\n%s", diff)
 	}
 }

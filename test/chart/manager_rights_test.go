@@ -10,8 +10,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/vmstencil/stencil/policies"
-	"github.com/vmstencil/stencil/policies/library"
+	"github.com/vmstencil/stencil/charts"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
@@ -114,7 +113,7 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 		"mutatingwebhookconfigurations":   {"a-stencil-render"},
 		"validatingwebhookconfigurations": {"stencil-validate", "stencil-policies"},
 	}
-	sources, err := policies.FS.ReadDir(".")
+	sources, err := charts.Files.ReadDir(charts.Policies)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +144,7 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 	}
 	// The policies of the library, which it applies when the values switch them on.
 	everywhere = append(everywhere, "get rbac.authorization.k8s.io/clusterroles stencil-policy-library")
-	ready, err := library.Files.ReadDir(".")
+	ready, err := charts.Files.ReadDir(charts.Library)
 	if err != nil {
 		t.Fatal(err)
 	}

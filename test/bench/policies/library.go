@@ -3,15 +3,12 @@ package policies
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"runtime"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"sigs.k8s.io/yaml"
 
-	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	ready "github.com/vmstencil/stencil/policies/library"
 	policyspec "github.com/vmstencil/stencil/policies/spec"
@@ -22,23 +19,15 @@ import (
 type library []*policyspec.Spec
 
 func readLibrary() (library, error) {
-	files, err := fs.Glob(ready.Files, "*.yaml")
+	all, err := ready.Policies()
 	if err != nil {
-		return nil, fmt.Errorf("listing the library: %w", err)
+		return nil, err
 	}
 	var l library
-	for _, file := range files {
-		content, err := ready.Files.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", file, err)
-		}
-		policy := &v1alpha1.VirtualMachinePolicy{}
-		if err := yaml.UnmarshalStrict(content, policy); err != nil {
-			return nil, fmt.Errorf("decoding %s: %w", file, err)
-		}
+	for _, policy := range all {
 		spec, problems := policyspec.Read(policy)
 		if len(problems) > 0 {
-			return nil, fmt.Errorf("reading %s: %w", file, problems.ToAggregate())
+			return nil, fmt.Errorf("policy %s: %w", policy.Name, problems.ToAggregate())
 		}
 		if slices.Contains(spec.Definition.Kinds, rego.KindVirtualMachine) {
 			l = append(l, spec)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -19,8 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
+	"github.com/vmstencil/stencil/charts"
 	"github.com/vmstencil/stencil/internal/testfile"
-	"github.com/vmstencil/stencil/policies"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/harness"
 )
@@ -148,7 +149,7 @@ func TestDecisionsAreWhole(t *testing.T) {
 			t.Errorf("%s is %s by the policies %v", key, d.Decision, d.Policies)
 		}
 		for _, name := range d.Policies {
-			if _, err := fs.Stat(policies.FS, name+".yaml"); err != nil {
+			if _, err := fs.Stat(charts.Files, path.Join(charts.Policies, name+".yaml")); err != nil {
 				t.Errorf("%s: there is no policy %s", key, name)
 			}
 		}

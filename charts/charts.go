@@ -1,0 +1,17 @@
+// Package charts has the files of the charts that other rooms of the tree read, too: the admission policies and the policy library.
+// They are written here and nowhere else, because helm reads no file outside a chart.
+package charts
+
+import "embed"
+
+const (
+	// Policies is the folder of the admission policies. NAME.yaml is one ValidatingAdmissionPolicy.
+	Policies = "stencil/files/policies"
+	// Library is the folder of the policy library. NAME.yaml is one VirtualMachinePolicy.
+	Library = "stencil/files/library"
+)
+
+// Files are the files in the folders Policies and Library.
+//
+//go:embed stencil/files/policies/*.yaml stencil/files/library/*.yaml
+var Files embed.FS
