@@ -12,6 +12,7 @@ import (
 type Match struct {
 	compiled    *Compiled
 	values      map[string]string
+	given       map[string]string // by annotations, and not shown
 	differences []Difference
 	steps       int
 }
@@ -78,6 +79,8 @@ func (m *Match) Differences() []Difference { return slices.Clone(m.differences) 
 // other keys that Stencil writes are compared. Users choose the name of a VirtualMachine, so metadata.name binds parameters
 // where it fits the template's, and is no difference where it does not.
 //
+// The other objects of the template are not compared, except with AndObjects.
+//
 // An alias of a machine type equals any version of that type: defaulting replaces the alias by the version.
 //
 // The time is proportional to the sizes of the template and of vm. If a parameter occurs only in texts
@@ -97,8 +100,15 @@ func (c *Compiled) Match(vm map[string]any, options ...MatchOption) (*Match, err
 	}
 	found := &Match{compiled: c, differences: m.differences, steps: steps, values: make(map[string]string, len(m.values))}
 	for i := range m.values {
-		if m.origin[i] >= 0 && m.bound[i] {
+		switch {
+		case !m.bound[i]:
+		case m.origin[i] >= 0:
 			found.values[c.parameters[i].Name] = m.values[i]
+		case c.objects != nil && m.given[i]:
+			if found.given == nil {
+				found.given = map[string]string{}
+			}
+			found.given[c.parameters[i].Name] = m.values[i]
 		}
 	}
 	slices.SortStableFunc(found.differences, func(a, b Difference) int { return strings.Compare(a.Path, b.Path) })
@@ -145,6 +155,7 @@ type passed struct {
 func (m *matcher) compare(vm map[string]any) {
 	m.readContract(vm)
 	m.compareObject(vm)
+	m.compareObjects()
 	m.resolve()
 	m.lateLeaves()
 	m.validateValues()
@@ -159,6 +170,8 @@ type matcher struct {
 	compiled  *Compiled
 	ignored   []func(path ...string) bool
 	preferred map[string]string
+	objects   []map[string]any // besides the VirtualMachine
+	secrets   []int32          // places whose values are not shown
 
 	// The state of each parameter, by its index.
 	values []string

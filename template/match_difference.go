@@ -22,6 +22,9 @@ func (m *matcher) differ(at int32, want, got string) {
 }
 
 func (m *matcher) report(at int32, want, got string) {
+	if m.secretly(at) {
+		want, got = redacted, redacted
+	}
 	m.differences = append(m.differences, Difference{Path: m.path(at), Want: want, Got: got})
 }
 

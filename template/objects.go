@@ -11,6 +11,7 @@ import (
 // objects are the objects of a template besides the VirtualMachine.
 type objects struct {
 	program    program // of a list of them
+	outline    outline // of program
 	identities []identity
 }
 

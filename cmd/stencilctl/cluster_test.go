@@ -82,6 +82,27 @@ const (
 		"spec": {"runStrategy": "Halted", "future": 9007199254740993, "template": {"spec": {"domain": {"machine": {"type": "q35"}, "devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}}]}}}}}}`
 )
 
+// withObjects returns a VirtualMachine of templateWithObjects.
+func withObjects(metadata string) string {
+	if !strings.Contains(metadata, "annotations") {
+		metadata += `, "annotations": {"template.kubevirt.io/template-ref": "golden/web"}`
+	}
+	return `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"namespace": "shop", "name": "web-1", ` + metadata + `}, "spec": {}}`
+}
+
+const (
+	templateWithObjects = `{"spec": {"parameters": [{"name": "NAME"}, {"name": "PASSWORD", "generate": "expression", "from": "[a-f]{8}"}], "virtualMachine": {"metadata": {"name": "${NAME}"}, "spec": {}},
+		"objects": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "${NAME}-access"}, "stringData": {"password": "${PASSWORD}"}},
+			{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "${NAME}"}, "spec": {"ports": [{"port": 80}]}},
+			{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "${NAME}-gone"}, "spec": {"ports": [{"port": 80}]}},
+			{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "${NAME}-more"}},
+			{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "${NAME}-seen"}},
+			{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c-${PASSWORD}"}},
+			{"apiVersion": "example.com/v2", "kind": "Thing", "metadata": {"name": "${NAME}"}}]}}`
+	coreResources = `{"resources": [{"name": "secrets", "kind": "Secret", "namespaced": true}, {"name": "services/status", "kind": "Service", "namespaced": true},
+		{"name": "services", "kind": "Service", "namespaced": true}, {"name": "configmaps", "kind": "ConfigMap", "namespaced": true}]}`
+)
+
 // clustered are commands with the responses of the cluster, by method and path: one response
 // after the other, the last one repeatedly. FILE stands for a file of testdata.
 var clustered = map[string]struct {
@@ -95,6 +116,24 @@ var clustered = map[string]struct {
 	"diff, rendered from another": {line: "diff web-1 -n shop", answers: map[string][]string{
 		"GET " + vmAt + "/web-1": {`{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"namespace": "shop", "name": "web-1", "annotations": {"template.kubevirt.io/rendered": "{\"namespace\": \"golden\", \"name\": \"web\", \"digest\": \"sha256:0\"}"}}}`},
 		"GET " + templateAt:      {`{"spec": {"virtualMachine": {"spec": {}}}}`},
+	}},
+	"diff, other objects": {line: "diff web-1 -n shop", answers: map[string][]string{
+		"GET " + vmAt + "/web-1": {withObjects(`"uid": "u-1"`)}, "GET " + templateAt: {templateWithObjects}, "GET /api/v1": {coreResources}, "GET /apis/example.com/v2": {respondWithError(404, "NotFound", "there is none")},
+		"GET /api/v1/namespaces/shop/secrets/web-1-access":  {`{"metadata": {"name": "web-1-access", "labels": {"objects.template.kubevirt.io/owner": "u-1"}}, "data": {"password": "aHVudGVyMg=="}}`},
+		"GET /api/v1/namespaces/shop/services/web-1":        {`{"metadata": {"name": "web-1", "labels": {"objects.template.kubevirt.io/owner": "u-1"}}, "spec": {"ports": [{"port": 81}]}}`},
+		"GET /api/v1/namespaces/shop/configmaps/web-1-more": {`{"metadata": {"labels": {"objects.template.kubevirt.io/owner": "u-2"}}}`},
+		"GET /api/v1/namespaces/shop/configmaps/web-1-seen": {respondWithError(403, "Forbidden", "ada cannot get it")},
+	}},
+	"diff, other objects as YAML": {line: "diff web-1 -n shop -o yaml", answers: map[string][]string{
+		"GET " + vmAt + "/web-1": {withObjects(`"uid": "u-1"`)}, "GET " + templateAt: {`{"spec": {"parameters": [{"name": "NAME"}], "virtualMachine": {"metadata": {"name": "${NAME}"}, "spec": {}},
+			"objects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "${NAME}-seen"}}]}}`}, "GET /api/v1": {coreResources},
+		"GET /api/v1/namespaces/shop/configmaps/web-1-seen": {respondWithError(403, "Forbidden", "ada cannot get it")},
+	}},
+	"diff, other objects pending": {line: "diff web-1 -n shop", answers: map[string][]string{
+		"GET " + vmAt + "/web-1": {withObjects(`"uid": "u-1", "annotations": {"objects.template.kubevirt.io/pending": "x", "template.kubevirt.io/template-ref": "golden/web"}`)}, "GET " + templateAt: {templateWithObjects},
+	}},
+	"diff, an object cannot be read": {line: "diff web-1 -n shop", answers: map[string][]string{
+		"GET " + vmAt + "/web-1": {withObjects(`"uid": "u-1"`)}, "GET " + templateAt: {templateWithObjects}, "GET /api/v1": {respondWithError(500, "InternalError", "it is broken")},
 	}},
 
 	"approve":          {line: "approve team-b --template golden/web,golden/* -n team-b --override spec.runStrategy --allow SIZE=small,large", answers: map[string][]string{"POST " + approvalAt: {`{"metadata": {"name": "team-b"}}`}}},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,6 +87,25 @@ func (c *Client) Get(ctx context.Context, resource schema.GroupVersionResource, 
 		return nil, nil
 	}
 	return object, err
+}
+
+// ResourceOf returns where objects of a kind are stored. It is empty if the cluster does not serve the kind.
+func (c *Client) ResourceOf(ctx context.Context, apiVersion, kind string) (schema.GroupVersionResource, error) {
+	at, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return schema.GroupVersionResource{}, err
+	}
+	var served metav1.APIResourceList
+	err = fetch(ctx, c.rest.Get().AbsPath(path.Dir(resourcePath(at.WithResource("any"), "", ""))), &served)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return schema.GroupVersionResource{}, err
+	}
+	for _, each := range served.APIResources {
+		if each.Kind == kind && each.Namespaced && !strings.Contains(each.Name, "/") {
+			return at.WithResource(each.Name), nil
+		}
+	}
+	return schema.GroupVersionResource{}, nil
 }
 
 // Written are options for writing an object.

@@ -13,17 +13,18 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
 	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
+	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // differing is the command diff.
 type differing struct {
-	streams  cli.Streams
-	cluster  cluster.Flags
-	file     string
-	template string
-	format   *cli.Format
-	client   *cluster.Client
+	streams cli.Streams
+	cluster cluster.Flags
+	file    string
+	against string
+	format  *cli.Format
+	client  *cluster.Client
 }
 
 // NewCommand returns the command.
@@ -36,8 +37,9 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 
 It differs where no values of the parameters make the template's VirtualMachine equal to it. What it has beyond the template
 is no difference. The template is the one that the VirtualMachine was rendered from, as it is now, or the one in a file (-t).
-Reading them takes permission to get both; with both in files no cluster is used. Values that contain a sensitive parameter are
-not shown.`,
+Reading them takes permission to get both; with both in files no cluster is used. The other objects of the template that you
+may get are compared, too, if the VirtualMachine is not in a file. Values that contain a sensitive parameter, and those of
+Secrets, are not shown.`,
 		Example: `  stencilctl diff web-1 -n shop
   stencilctl diff web-1 -n shop -t fedora-next.yaml
   stencilctl diff -f web-1.yaml -t fedora.yaml -o json`,
@@ -45,7 +47,7 @@ not shown.`,
 		RunE: func(command *cobra.Command, names []string) error { return d.run(command.Context(), names) },
 	}
 	command.Flags().StringVarP(&d.file, "filename", "f", "", "file with the VirtualMachine")
-	command.Flags().StringVarP(&d.template, "template", "t", "", "file with the template to compare with")
+	command.Flags().StringVarP(&d.against, "template", "t", "", "file with the template to compare with")
 	d.cluster.Register(command.Flags())
 	d.format.Register(command, "output", "o")
 	command.ValidArgsFunction = d.cluster.CompleteNames(cluster.VirtualMachines, false)
@@ -60,14 +62,19 @@ type report struct {
 	// Changed means that the template has changed since the VirtualMachine was rendered.
 	Changed     bool         `json:"templateChanged"`
 	Differences []difference `json:"differences"`
+	// NotCompared are other objects of the template, and why they were not compared.
+	NotCompared []string `json:"notCompared,omitempty"`
 	// Parameters are the values derived from the VirtualMachine, without sensitive ones.
 	Parameters map[string]string `json:"parameters"`
 }
 
 type difference struct {
-	Path     string `json:"path"`
+	Path string `json:"path"`
+	// Object is the kind and the name of the object, if it is another one than the VirtualMachine.
+	Object   string `json:"object,omitempty"`
 	Template string `json:"template"`
-	VM       string `json:"machine"`
+	// VM is the value in the VirtualMachine, or in the object.
+	VM string `json:"machine"`
 }
 
 func (d *differing) run(ctx context.Context, names []string) error {
@@ -76,7 +83,7 @@ func (d *differing) run(ctx context.Context, names []string) error {
 		return cli.Usage(errors.New("a VirtualMachine must be given: NAME, or -f FILE"))
 	case d.file != "" && len(names) > 0:
 		return cli.Usage(errors.New("a VirtualMachine is either NAME or in the file of -f, not both"))
-	case d.file == source.Stdin && d.template == source.Stdin:
+	case d.file == source.Stdin && d.against == source.Stdin:
 		return cli.Usage(errors.New("the standard input cannot be both the VirtualMachine and the template"))
 	}
 	reader := &source.Reader{In: d.streams.In}
@@ -88,7 +95,7 @@ func (d *differing) run(ctx context.Context, names []string) error {
 	if len(errs) > 0 {
 		return cli.Usage(fmt.Errorf("the VirtualMachine is malformed: %w", errs.ToAggregate()))
 	}
-	t, err := d.against(ctx, reader, read)
+	t, err := d.origin(ctx, reader, read)
 	if err != nil {
 		return err
 	}
@@ -97,11 +104,21 @@ func (d *differing) run(ctx context.Context, names []string) error {
 		return cli.Internal(err)
 	}
 	found := report{VM: name(read), Template: t.From, Differences: []difference{}, Parameters: map[string]string{}}
-	if rendered := read.Record().Digest; rendered != "" {
-		found.Changed = rendered != t.Compiled.Digest()
+	if others := match.MatchedObjects(); len(others) > 0 && d.file == "" {
+		existing, reasons, err := d.objects(ctx, read, others)
+		if err != nil {
+			return err
+		}
+		if match, err = t.Compiled.Match(vm, template.AndObjects(existing)); err != nil {
+			return cli.Internal(err)
+		}
+		found.NotCompared = reasons
+	}
+	if digest := read.Record().Digest; digest != "" {
+		found.Changed = digest != t.Compiled.Digest()
 	}
 	for _, each := range match.Differences() {
-		found.Differences = append(found.Differences, difference{Path: each.Path, Template: each.Want, VM: each.Got})
+		found.Differences = append(found.Differences, difference{Path: each.Path, Object: objectAt(each.Path, match.MatchedObjects()), Template: each.Want, VM: each.Got})
 	}
 	for parameter, value := range match.Values() {
 		if !t.Compiled.Sensitive(parameter) {
@@ -148,12 +165,12 @@ func (d *differing) connect() (*cluster.Client, error) {
 	return d.client, err
 }
 
-// against reads the template to compare with.
-func (d *differing) against(ctx context.Context, reader *source.Reader, vm machine.Object) (*templates.Template, error) {
-	if d.template != "" {
-		return templates.Read(reader, d.template)
+// origin reads the template to compare with.
+func (d *differing) origin(ctx context.Context, reader *source.Reader, vm machine.Object) (*templates.Template, error) {
+	if d.against != "" {
+		return templates.Read(reader, d.against)
 	}
-	at, err := origin(vm)
+	at, err := rendered(vm)
 	if err != nil {
 		return nil, err
 	}
@@ -164,10 +181,10 @@ func (d *differing) against(ctx context.Context, reader *source.Reader, vm machi
 	return templates.Get(ctx, client, at)
 }
 
-// origin returns the template that a VirtualMachine was rendered from, or references.
-func origin(vm machine.Object) (machine.Reference, error) {
-	if rendered := vm.Record(); rendered.Name != "" {
-		return machine.Reference{Namespace: rendered.Namespace, Name: rendered.Name}, nil
+// rendered returns the template that a VirtualMachine was rendered from, or references.
+func rendered(vm machine.Object) (machine.Reference, error) {
+	if from := vm.Record(); from.Name != "" {
+		return machine.Reference{Namespace: from.Namespace, Name: from.Name}, nil
 	}
 	written, found := vm.Reference()
 	if !found {
@@ -196,9 +213,15 @@ func (d *differing) print(found *report) error {
 	if found.Changed {
 		fmt.Fprintln(d.streams.Out, "  the template has changed since the VM was rendered from it")
 	}
+	for _, each := range found.NotCompared {
+		fmt.Fprintln(d.streams.Out, "  not compared: "+each)
+	}
 	for _, each := range found.Differences {
-		fmt.Fprintf(d.streams.Out, "%s\n  template %s\n  VM       %s\n", each.Path,
-			d.streams.Paint(cli.Red, each.Template), d.streams.Paint(cli.Green, each.VM))
+		of, path := "VM      ", each.Path
+		if each.Object != "" {
+			of, path = "object  ", each.Path+" ("+each.Object+")"
+		}
+		fmt.Fprintf(d.streams.Out, "%s\n  template %s\n  %s %s\n", path, d.streams.Paint(cli.Red, each.Template), of, d.streams.Paint(cli.Green, each.VM))
 	}
 	return nil
 }
