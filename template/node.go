@@ -68,6 +68,17 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
+// at returns the value at the end of a path of keys, or nil.
+func (n *node) at(path ...string) *node {
+	for _, key := range path {
+		if n == nil {
+			return nil
+		}
+		n = n.get(key)
+	}
+	return n
+}
+
 // object returns the member with this key, and adds an empty object if there is none.
 func (n *node) object(key string) *node {
 	if found := n.get(key); found != nil {

@@ -44,7 +44,7 @@ func TestObjectsAreRenderedWithTheValuesOfTheVirtualMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `[{"apiVersion":"v1","data":{"encoded":"YWJjZGVmZ2g="},"kind":"Secret","metadata":{"annotations":{"shop/of":"${NAME}"},"labels":{"team":"shop"},"name":"web-db"},"stringData":{"password":"abcdefgh"}},` +
-		`{"apiVersion":"v1","kind":"Service","metadata":{"labels":{"team":"shop"},"name":"web"},"spec":{"clusterIP":null,"ports":[{"port":80}],"selector":{"vm.kubevirt.io/name":"web"}}}]`
+		`{"apiVersion":"v1","kind":"Service","metadata":{"labels":{"team":"shop"},"name":"web"},"spec":{"clusterIP":null,"ports":[{"port":80}],"selector":{"team":"shop","vm.kubevirt.io/name":"web"}}}]`
 	if diff := cmp.Diff(want, string(rendered.Objects())); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
@@ -330,5 +330,39 @@ func TestObjectsCountForTheSizeOfATemplate(t *testing.T) {
 	_, err := template.Compile(object)
 	if got := causes(t, err); len(got) != 1 || !strings.HasPrefix(got[0], "spec: Invalid value: the template must be at most 524288 bytes of JSON, and is 5") {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestObjectLabelsAreAddedToSelectorsOfTheVirtualMachine(t *testing.T) {
+	const (
+		service = `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: %s}}`
+		network = `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a}, spec: {podSelector: %s}}`
+	)
+	for name, tc := range map[string]struct{ object, selector, want string }{
+		"a label of the VirtualMachine":                      {object: service, selector: `{app: shop}`, want: `{"app":"shop","team":"blue"}`},
+		"an object label":                                    {object: service, selector: `{team: "${TEAM}"}`, want: `{"team":"blue"}`},
+		"the name of the VirtualMachine":                     {object: service, selector: `{vm.kubevirt.io/name: "${NAME}"}`, want: `{"team":"blue","vm.kubevirt.io/name":"web"}`},
+		"the name of another VirtualMachine":                 {object: service, selector: `{vm.kubevirt.io/name: "${NAME}-db"}`, want: `{"vm.kubevirt.io/name":"web-db"}`},
+		"another value":                                      {object: service, selector: `{app: db}`, want: `{"app":"db"}`},
+		"another value of an object label":                   {object: service, selector: `{team: red}`, want: `{"team":"red"}`},
+		"one label of the VirtualMachine and another":        {object: service, selector: `{app: shop, tier: back}`, want: `{"app":"shop","tier":"back"}`},
+		"a key by a parameter":                               {object: service, selector: `{"${KEY}": shop}`, want: `{"app":"shop"}`},
+		"nothing":                                            {object: service, selector: `{}`, want: `{}`},
+		"a NetworkPolicy for the VirtualMachine":             {object: network, selector: `{matchLabels: {app: shop}}`, want: `{"matchLabels":{"app":"shop","team":"blue"}}`},
+		"a NetworkPolicy for all pods":                       {object: network, selector: `{}`, want: `{}`},
+		"a NetworkPolicy by expressions":                     {object: network, selector: `{matchExpressions: []}`, want: `{"matchExpressions":[]}`},
+		"a whole selector by a parameter":                    {object: service, selector: `"${{SELECTOR}}"`, want: `{"app":"shop"}`},
+		"a kind whose selector is not one of pods by labels": {object: `{apiVersion: example.com/v1, kind: Service, metadata: {name: a}, spec: {selector: %s}}`, selector: `{app: shop}`, want: `{"app":"shop"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rendered, err := render(parse(t, `{parameters: [{name: NAME, value: web}, {name: TEAM, value: blue}, {name: KEY, value: app}, {name: SELECTOR, value: '{"app":"shop"}'}], objectLabels: {team: "${TEAM}"},
+				virtualMachine: {metadata: {name: "${NAME}"}, spec: {template: {metadata: {labels: {app: shop}}}}}, objects: [`+fmt.Sprintf(tc.object, tc.selector)+`]}`), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(rendered.Objects()); !strings.Contains(got, `elector":`+tc.want+`}}]`) {
+				t.Errorf("got %s, want the selector %s", got, tc.want)
+			}
+		})
 	}
 }

@@ -129,7 +129,8 @@ func (c *checker) unencoded(n *node, field string, at *location) {
 	}
 }
 
-// objectLabels adds the labels of the template to the VirtualMachine, to its spec.template, and to the other objects.
+// objectLabels adds the labels of the template to the VirtualMachine, to its spec.template, and to the other objects and their
+// selectors.
 func (c *checker) objectLabels(vm *node, others []node, labels map[string]string) {
 	if len(labels) == 0 {
 		return
@@ -139,7 +140,43 @@ func (c *checker) objectLabels(vm *node, others []node, labels map[string]string
 	c.labelAt(vm, virtualMachineAt, resolved, "spec", "template", "metadata", "labels")
 	for i := range others {
 		c.labelAt(&others[i], objectsAt.item(i), resolved, "metadata", "labels")
+		if path := selectorOf(&others[i]); selects(&others[i], path, vm) {
+			c.labelAt(&others[i], objectsAt.item(i), resolved, path...)
+		}
 	}
+}
+
+// selectorOf returns where an object selects pods by labels; nil for other kinds.
+func selectorOf(object *node) []string {
+	switch object.get("apiVersion").text + " " + object.get("kind").text {
+	case "v1 Service":
+		return []string{"spec", "selector"}
+	case "networking.k8s.io/v1 NetworkPolicy":
+		return []string{"spec", "podSelector", "matchLabels"}
+	default:
+		return nil
+	}
+}
+
+// selects reports whether a selector has labels, and selects the pods of the VirtualMachine by all of them for all values of the
+// parameters. With more labels of theirs it still does.
+func selects(object *node, path []string, vm *node) bool {
+	selector := object.at(path...)
+	if path == nil || selector == nil || selector.kind != kindObject || len(selector.members) == 0 {
+		return false
+	}
+	labels := vm.at("spec", "template", "metadata", "labels")
+	for i := range selector.members {
+		m := &selector.members[i]
+		label := labels.at(m.key)
+		if m.key == virtv1.DeprecatedVirtualMachineNameLabel {
+			label = vm.at("metadata", "name")
+		}
+		if m.segments != nil || label == nil || !sameText(&m.value, label) {
+			return false
+		}
+	}
+	return true
 }
 
 // labelAt adds labels to the object at a path, which it creates if necessary.

@@ -80,8 +80,10 @@ type VirtualMachineTemplateSpec struct {
 	Message string `json:"message,omitempty"`
 
 	// ObjectLabels are put on the VirtualMachine and on its spec.template, and
-	// thereby on the VirtualMachineInstance, and on each of the other objects.
-	// Keys and values may hold placeholders. This field is Stencil's own.
+	// thereby on the VirtualMachineInstance, on each of the other objects, and
+	// on the selectors of Services and NetworkPolicies that select the
+	// VirtualMachine. Keys and values may hold placeholders. This field is
+	// Stencil's own.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
