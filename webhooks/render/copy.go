@@ -1,6 +1,10 @@
 package render
 
 import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
 	contract "github.com/vmstencil/stencil/api/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/mutation"
@@ -21,15 +25,28 @@ func copied(vm machine.Object, namespace string) (machine.Record, bool) {
 	return from, len(errs) == 0 && from.Namespace == ref.Namespace && from.Name == ref.Name && from.UID != "" && from.Digest != ""
 }
 
-// retainCopy leaves a copy unchanged, except that it adds the labels of the record, which a clone may have filtered out,
-// and removes sensitive parameters, which are never stored.
-func retainCopy(vm machine.Object, from machine.Record) result {
+// copy admits a copy of a VM. It has objects of its own if possible, and shares those of the original VM otherwise.
+func (h *Handler) copy(ctx context.Context, request admission.Request, vm machine.Object, from machine.Record) admission.Response {
+	renewed, denial := h.renew(ctx, request, vm, from)
+	switch {
+	case denial != nil:
+		return *denial
+	case renewed != nil:
+		tidyCopy(renewed.patch, vm, from)
+		return answer(vm.Name(), *renewed)
+	}
+	// It has no objects that it could wait for.
 	p := &mutation.Patch{}
+	discard(p, vm.Annotations, contract.AnnotationPendingObjects)
+	release(p, vm.Spec)
+	tidyCopy(p, vm, from)
+	return answer(vm.Name(), result{patch: p})
+}
+
+// tidyCopy adds the labels of the record, which a clone may have filtered out, and removes sensitive parameters, which are never stored.
+func tidyCopy(p *mutation.Patch, vm machine.Object, from machine.Record) {
 	setMetadata(p, "labels", vm.Labels, nil, from.Labels())
 	// The user who created the original VM through stencil-apiserver is not the user who copied it.
-	discard(p, vm.Annotations, contract.AnnotationCreatedBy, contract.AnnotationBoundValues, contract.AnnotationPendingObjects)
+	discard(p, vm.Annotations, contract.AnnotationCreatedBy, contract.AnnotationBoundValues)
 	forget(p, vm.Annotations, from.Sensitive)
-	// A copy has the objects of the original VM, and none of its own that it could wait for.
-	release(p, vm.Spec)
-	return result{patch: p}
 }

@@ -116,7 +116,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	}
 	exempt := h.exempt.Exempt(user.Username)
 	if from, is := copied(vm, request.Namespace); is && exempt && !delegated {
-		return answer(vm.Name(), retainCopy(vm, from))
+		return h.copy(ctx, request, vm, from)
 	}
 	if !h.approvals.Synced() {
 		return *unavailable("the approval cache is not synced", nil)

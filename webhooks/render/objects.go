@@ -51,7 +51,12 @@ func hold(spec json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	within := decoded
+	return json.Marshal(holding(decoded))
+}
+
+// holding adds the annotation to a decoded spec, and returns it.
+func holding(spec map[string]any) map[string]any {
+	within := spec
 	for _, key := range []string{"template", "metadata", "annotations"} {
 		next, is := within[key].(map[string]any)
 		if !is {
@@ -61,7 +66,7 @@ func hold(spec json.RawMessage) (json.RawMessage, error) {
 		within = next
 	}
 	within[contract.AnnotationHold] = held
-	return json.Marshal(decoded)
+	return spec
 }
 
 // held is the value of the annotation.

@@ -1,0 +1,183 @@
+package render
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	contract "github.com/vmstencil/stencil/api/template"
+	permission "github.com/vmstencil/stencil/internal/authorization"
+	"github.com/vmstencil/stencil/internal/objects"
+	"github.com/vmstencil/stencil/template"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/mutation"
+)
+
+// renew gives a copy of a VM objects of its own, and its own name wherever the template inserts the name. It returns nil if the copy has to
+// share the objects of the original VM: if the template has none or has changed, if the copy does not show all values, if the names of the
+// objects do not depend on that of the VM, or if the user, which is KubeVirt's controller, may not use the template or create them. Users
+// determine what the controller restores, also the record, so without this check they would get objects of templates that they may not use.
+func (h *Handler) renew(ctx context.Context, request admission.Request, vm machine.Object, from machine.Record) (*result, *admission.Response) {
+	found := h.templates.Wait(ctx, from.Namespace, from.Name, 0)
+	if h.objects == nil || found == nil {
+		return nil, nil
+	}
+	compiled, err := found.Compiled()
+	if err != nil || compiled.Digest() != from.Digest || len(compiled.Objects()) == 0 {
+		return nil, nil
+	}
+	if may, err := h.permissions.Allowed(ctx, request.UserInfo, permission.Use, from.Namespace, from.Name); err != nil {
+		return nil, unavailable("the permission check failed", err)
+	} else if !may {
+		return nil, nil
+	}
+	change, renewed := renaming(compiled, vm, from)
+	if !renewed {
+		return nil, nil
+	}
+	decided := change.result(vm, request.Namespace)
+	decided.objects.names = compiled.Objects()
+	ref := machine.Reference{Namespace: from.Namespace, Name: from.Name}
+	if denial := h.attach(ctx, request, request.UserInfo, ref, decided); denial != nil {
+		if denial.Result != nil && denial.Result.Code >= http.StatusInternalServerError {
+			return nil, denial
+		}
+		return nil, nil
+	}
+	return decided, nil
+}
+
+// rename is the change of the name of a VM: what the template renders to with the old and with the new name.
+type rename struct {
+	// given are the new values of parameters that annotations of the copy give.
+	given    map[string]string
+	old, new *template.Rendered
+}
+
+// renaming finds the values of a copy, and renders the template with the old and the new name.
+func renaming(compiled *template.Compiled, vm machine.Object, from machine.Record) (rename, bool) {
+	// The name of the copy binds parameters, but what it copies was rendered with another one.
+	unnamed := maps.Clone(vm.Object)
+	metadata := maps.Clone(vm.Metadata)
+	delete(metadata, "name")
+	unnamed["metadata"] = metadata
+	match, err := compiled.Match(unnamed, template.Ignoring(disk))
+	if err != nil {
+		return rename{}, false
+	}
+	values := vm.Parameters()
+	maps.Copy(values, match.Values())
+	if slices.ContainsFunc(from.Sensitive, func(name string) bool { _, known := values[name]; return !known }) {
+		return rename{}, false
+	}
+	byName, err := compiled.BindName(vm.Name(), nil)
+	if err != nil || len(byName) == 0 {
+		return rename{}, false
+	}
+	renamed := maps.Clone(values)
+	maps.Copy(renamed, byName)
+	r := rename{given: map[string]string{}}
+	for name := range vm.Parameters() {
+		if renamed[name] != values[name] {
+			r.given[name] = renamed[name]
+		}
+	}
+	for _, each := range []struct {
+		values map[string]string
+		into   **template.Rendered
+	}{{values, &r.old}, {renamed, &r.new}} {
+		binding, err := compiled.Bind(each.values)
+		if err != nil {
+			return rename{}, false
+		}
+		if *each.into, err = compiled.Render(binding); err != nil {
+			return rename{}, false
+		}
+	}
+	return r, true
+}
+
+// disk reports whether a place names a disk: KubeVirt gives copies of disks other names.
+func disk(path ...string) bool {
+	const volume = 4 // spec.template.spec.volumes[name=...]
+	if len(path) > 1 && path[0] == "spec" && path[1] == "dataVolumeTemplates" {
+		return true
+	}
+	return len(path) > volume+1 && path[volume-1] == "volumes" && (path[volume+1] == "dataVolume" || path[volume+1] == "persistentVolumeClaim")
+}
+
+// result returns the patch of the copy.
+func (r rename) result(vm machine.Object, namespace string) *result {
+	p := &mutation.Patch{}
+	record, _ := vm.Annotations[contract.AnnotationRendered].(string)
+	decided := &result{patch: p, objects: attached{
+		rendered: r.new.Objects(), binding: objects.Binding{Namespace: namespace, Name: vm.Name(), Record: record},
+	}}
+	before, _ := machine.Decode(r.old.JSON())
+	after, _ := machine.Decode(r.new.JSON())
+	for _, key := range []string{"labels", "annotations"} {
+		old, changed := machine.MapAt(before, "metadata", key), machine.MapAt(after, "metadata", key)
+		requested := machine.MapAt(vm.Object, "metadata", key)
+		for _, name := range slices.Sorted(maps.Keys(requested)) {
+			if now := replaced(requested[name], old[name], changed[name]); now != nil && !reflect.DeepEqual(now, requested[name]) {
+				p.Set(mutation.Pointer{"metadata", key, name}, now)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.given)) {
+		p.Set(mutation.Pointer{"metadata", "annotations", contract.AnnotationParameterPrefix + name}, r.given[name])
+	}
+	// Should the copy share the objects after all, its own spec must be unchanged.
+	spec, _ := replaced(runtime.DeepCopyJSONValue(vm.Spec), before["spec"], after["spec"]).(map[string]any)
+	p.Set(mutation.Pointer{"spec"}, holding(spec))
+	return decided
+}
+
+// replaced returns a value of a copy, in which new values of the template replace old ones. What differs from the old value stays.
+func replaced(value, old, changed any) any {
+	if reflect.DeepEqual(old, changed) {
+		return value
+	}
+	if reflect.DeepEqual(value, old) {
+		return changed
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		old, wasMap := old.(map[string]any)
+		changed, isMap := changed.(map[string]any)
+		if !wasMap || !isMap {
+			return value
+		}
+		result := maps.Clone(value)
+		for key := range value {
+			if old[key] != nil && changed[key] != nil {
+				result[key] = replaced(value[key], old[key], changed[key])
+			}
+		}
+		return result
+	case []any:
+		old, _ := old.([]any)
+		changed, _ := changed.([]any)
+		if len(old) != len(changed) {
+			return value
+		}
+		result := slices.Clone(value)
+		for i, item := range value {
+			at := i
+			if uniquelyNamed(old) {
+				at = slices.IndexFunc(old, func(other any) bool { return nameOf(other) == nameOf(item) })
+			}
+			if at >= 0 && at < len(old) {
+				result[i] = replaced(item, old[at], changed[at])
+			}
+		}
+		return result
+	default:
+		return value
+	}
+}
