@@ -27,7 +27,7 @@ func (c *Compiled) userDataSuspicions(vm *node, w *warnings) {
 				continue
 			}
 			for _, key := range []string{"userData", "networkData"} {
-				if text := from.get(key); text != nil && text.open != nil && text.kind == kindString {
+				if text := from.get(key); text != nil && text.open != nil && text.open.segments != nil {
 					c.documentSuspicions(text.open.segments, at.item(i).field(source).field(key), w)
 				}
 			}
