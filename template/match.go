@@ -11,6 +11,7 @@ import (
 // Match is the result of comparing a VirtualMachine with a template. It does not change, and is safe for concurrent use.
 type Match struct {
 	compiled    *Compiled
+	name        string // of the VirtualMachine
 	values      map[string]string
 	differences []Difference
 	steps       int
@@ -76,7 +77,8 @@ func (m *Match) Differences() []Difference { return slices.Clone(m.differences) 
 //
 // The parameter annotations of vm are given values: a parameter must show the value of its annotation. Neither those nor the
 // other keys that Stencil writes are compared. Users choose the name of a VirtualMachine, so metadata.name binds parameters
-// where it fits the template's, and is no difference where it does not.
+// where it fits the template's, and is no difference where it does not. A volume whose data secretize has moved must refer to
+// the Secret of that VirtualMachine; parameters that only these data contain are not bound.
 //
 // An alias of a machine type equals any version of that type: defaulting replaces the alias by the version.
 //
@@ -95,8 +97,8 @@ func (c *Compiled) Match(vm map[string]any, options ...MatchOption) (*Match, err
 	if m.err != nil {
 		return nil, fmt.Errorf("comparing a VirtualMachine with a template: %w", m.err)
 	}
-	found := &Match{compiled: c, differences: m.differences, steps: steps, values: make(map[string]string, len(m.values))}
-	for i := range m.values {
+	found := &Match{compiled: c, name: m.vmName, differences: m.differences, steps: steps, values: make(map[string]string, len(m.values))}
+	for i := range c.declared() {
 		if m.origin[i] >= 0 && m.bound[i] {
 			found.values[c.parameters[i].Name] = m.values[i]
 		}
@@ -190,6 +192,7 @@ type matcher struct {
 
 	passed      []passed
 	annotations map[string]any // of the VirtualMachine
+	vmName      string         // metadata.name of the VirtualMachine
 	differences []Difference
 	inserted    int // bytes of inserted JSON that were compared
 	steps       int

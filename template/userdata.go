@@ -21,7 +21,7 @@ func (c *Compiled) userDataSuspicions(vm *node, w *warnings) {
 		at = at.field(key)
 	}
 	for i := range vm.items {
-		for _, source := range []string{"cloudInitNoCloud", "cloudInitConfigDrive"} {
+		for _, source := range cloudInitSources {
 			from := vm.items[i].get(source)
 			if from == nil {
 				continue
