@@ -24,11 +24,12 @@ const maxBlock = 256
 //
 // Causes name parameters[NAME], and spec.parameters[i].from where a generated value breaks the rules of its own parameter.
 func (c *Compiled) Bind(values map[string]string) (*Binding, error) {
-	b := &Binding{compiled: c, values: make([]string, len(c.parameters))}
+	parameters := c.declared()
+	b := &Binding{compiled: c, values: make([]string, len(parameters))}
 	var problems problems
 	known, missing := 0, 0
-	for i := range c.parameters {
-		p := &c.parameters[i]
+	for i := range parameters {
+		p := &parameters[i]
 		value, given := values[p.Name]
 		if given {
 			known++
@@ -95,9 +96,10 @@ func (c *Compiled) unknown(values map[string]string, problems *problems) {
 		}
 	}
 	slices.Sort(unknown)
-	names := make([]string, len(c.parameters))
+	parameters := c.declared()
+	names := make([]string, len(parameters))
 	for i := range names {
-		names[i] = c.parameters[i].Name
+		names[i] = parameters[i].Name
 	}
 	for _, name := range unknown {
 		if problems.full() {
@@ -119,7 +121,7 @@ func (c *Compiled) generate(values []string) error {
 	random := entropy{source: c.random, block: buffer, next: block}
 	made := buffer[block:]
 	ends := make([]int, 0, 8)
-	for i := range c.parameters {
+	for i := range values {
 		p := &c.parameters[i]
 		if p.generator == nil || values[i] != "" {
 			continue
@@ -132,7 +134,7 @@ func (c *Compiled) generate(values []string) error {
 	}
 	var problems problems
 	text, start := string(made), 0
-	for i := range c.parameters {
+	for i := range values {
 		p := &c.parameters[i]
 		if p.generator == nil || values[i] != "" {
 			continue

@@ -77,7 +77,14 @@ func (c *Compiled) compile(spec *v1beta1.VirtualMachineTemplateSpec) error {
 	name := nameOf(&vm)
 	check.virtualMachine(&vm)
 	identities := check.objects(others, &vm)
+	var own []segment
 	if !problems.any() {
+		c.userDataSuspicions(&vm, warnings)
+		if spec.Secretize {
+			var made []identity
+			own, others, made = check.secretize(&vm, others)
+			identities = append(identities, made...)
+		}
 		// The labels can be added only to objects without problems.
 		check.objectLabels(&vm, others, spec.ObjectLabels)
 	} else if len(spec.ObjectLabels) > 0 {
@@ -97,11 +104,14 @@ func (c *Compiled) compile(spec *v1beta1.VirtualMachineTemplateSpec) error {
 		c.drawn += p.generator.drawn()
 		c.made += p.generator.size()
 	}
+	if own != nil {
+		c.parameters = append(c.parameters, ownName)
+	}
 	c.markParameters(&vm)
 	c.program = build(&vm, 0, c.parameters)
 	if len(others) > 0 {
 		// The list around the objects is not part of their depth.
-		c.objects = &objects{program: build(&node{kind: kindList, items: others}, -1, c.parameters), identities: identities}
+		c.objects = &objects{program: build(&node{kind: kindList, items: others}, -1, c.parameters), identities: identities, own: own}
 	}
 	c.suspicions(&vm, warnings)
 	c.warnings = slices.Clip(warnings.list)
@@ -253,9 +263,10 @@ func (c *Compiled) Digest() string { return "sha256:" + hex.EncodeToString(c.dig
 
 // Parameters returns a copy of the declared parameters, in their order.
 func (c *Compiled) Parameters() []v1beta1.Parameter {
-	declared := make([]v1beta1.Parameter, len(c.parameters))
-	for i := range c.parameters {
-		declared[i] = c.parameters[i].declared()
+	parameters := c.declared()
+	declared := make([]v1beta1.Parameter, len(parameters))
+	for i := range parameters {
+		declared[i] = parameters[i].declared()
 	}
 	return declared
 }
@@ -274,9 +285,9 @@ func (c *Compiled) HasSensitive() bool {
 // Unused returns the names of the parameters without references.
 func (c *Compiled) Unused() []string {
 	var names []string
-	for i := range c.parameters {
-		if !c.parameters[i].used {
-			names = append(names, c.parameters[i].Name)
+	for _, p := range c.declared() {
+		if !p.used {
+			names = append(names, p.Name)
 		}
 	}
 	return names
@@ -291,5 +302,5 @@ func (c *Compiled) NamePattern() string { return c.pattern }
 
 // find returns the index of the parameter with this name, or -1.
 func (c *Compiled) find(name string) int {
-	return slices.IndexFunc(c.parameters, func(p parameter) bool { return p.Name == name })
+	return slices.IndexFunc(c.declared(), func(p parameter) bool { return p.Name == name })
 }

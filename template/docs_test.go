@@ -139,7 +139,7 @@ func (e example) render(t *testing.T, compiled *template.Compiled, values map[st
 	if err != nil {
 		return nil, err
 	}
-	return compiled.Render(binding)
+	return compiled.RenderAs(binding, e.blocks["name"])
 }
 
 // fullMachine adds to a documented VirtualMachine the fields that the document omits.

@@ -11,6 +11,7 @@ import (
 // Match is the result of comparing a VirtualMachine with a template. It does not change, and is safe for concurrent use.
 type Match struct {
 	compiled    *Compiled
+	name        string // of the VirtualMachine
 	values      map[string]string
 	given       map[string]string // by annotations, and not shown
 	differences []Difference
@@ -77,7 +78,8 @@ func (m *Match) Differences() []Difference { return slices.Clone(m.differences) 
 //
 // The parameter annotations of vm are given values: a parameter must show the value of its annotation. Neither those nor the
 // other keys that Stencil writes are compared. Users choose the name of a VirtualMachine, so metadata.name binds parameters
-// where it fits the template's, and is no difference where it does not.
+// where it fits the template's, and is no difference where it does not. A volume whose data secretize has moved must refer to
+// the Secret of that VirtualMachine; parameters that only these data contain are not bound.
 //
 // The other objects of the template are not compared, except with AndObjects.
 //
@@ -98,8 +100,8 @@ func (c *Compiled) Match(vm map[string]any, options ...MatchOption) (*Match, err
 	if m.err != nil {
 		return nil, fmt.Errorf("comparing a VirtualMachine with a template: %w", m.err)
 	}
-	found := &Match{compiled: c, differences: m.differences, steps: steps, values: make(map[string]string, len(m.values))}
-	for i := range m.values {
+	found := &Match{compiled: c, name: m.vmName, differences: m.differences, steps: steps, values: make(map[string]string, len(m.values))}
+	for i := range c.declared() {
 		switch {
 		case !m.bound[i]:
 		case m.origin[i] >= 0:
@@ -203,6 +205,7 @@ type matcher struct {
 
 	passed      []passed
 	annotations map[string]any // of the VirtualMachine
+	vmName      string         // metadata.name of the VirtualMachine
 	differences []Difference
 	inserted    int // bytes of inserted JSON that were compared
 	steps       int

@@ -16,6 +16,7 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 func (m *matcher) readContract(vm map[string]any) {
 	metadata, _ := vm["metadata"].(map[string]any)
 	m.annotations, _ = metadata["annotations"].(map[string]any)
+	m.vmName, _ = metadata["name"].(string)
 	for _, s := range m.compiled.name {
 		if s.parameter != noParameter {
 			m.given[s.parameter] = true
@@ -26,12 +27,16 @@ func (m *matcher) readContract(vm map[string]any) {
 			m.values[i], m.bound[i] = value, true
 		}
 	}
+	declared := m.compiled.declared()
+	if own := len(declared); own < len(m.values) && m.vmName != "" {
+		m.values[own], m.bound[own] = shortened(m.vmName), true
+	}
 	if len(m.annotations) == 0 {
 		return
 	}
 	key := make([]byte, 0, 128)
-	for i := range m.compiled.parameters {
-		p := &m.compiled.parameters[i]
+	for i := range declared {
+		p := &declared[i]
 		key = append(append(key[:0], contract.AnnotationParameterPrefix...), p.Name...)
 		value, given := m.annotations[string(key)].(string)
 		if given && (value != "" || p.generator == nil) {

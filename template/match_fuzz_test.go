@@ -59,6 +59,10 @@ func FuzzMatch(f *testing.F) {
 			`{parameters: [{name: A}, {name: B}], virtualMachine: {metadata: {namespace: "${A}", annotations: {template.kubevirt.io/rendered: x}}, spec: {template: {metadata: {labels: "${{B}}"}, spec: {networks: "${{B}}"}}}}}`,
 			`{metadata: {namespace: x, annotations: {parameter.template.kubevirt.io/A: x, template.kubevirt.io/rendered: '{"sensitive":["A"]}'}}, spec: {template: {metadata: {labels: {a: b}}, spec: {networks: [{name: a}, {name: b}]}}}}`,
 		},
+		{
+			`{secretize: true, parameters: [{name: A}, {name: B}], virtualMachine: {metadata: {name: "v${A}"}, spec: {template: {spec: {volumes: [{name: "${A}${B}", cloudInitNoCloud: {userData: "${B}"}}]}}}}}`,
+			`{metadata: {name: vx}, spec: {template: {spec: {volumes: [{name: xy, cloudInitNoCloud: {secretRef: {name: vx-xy}}}]}}}}`,
+		},
 	} {
 		spec, err := yaml.YAMLToJSON([]byte(seed.spec))
 		if err != nil {

@@ -42,6 +42,9 @@ func (m *Match) MatchedObjects() []MatchedObject {
 
 // value returns the value of a parameter that the VirtualMachine shows, or that was given, or the default.
 func (m *Match) value(parameter int) (string, bool) {
+	if parameter == len(m.compiled.declared()) {
+		return shortened(m.name), m.name != ""
+	}
 	p := &m.compiled.parameters[parameter]
 	if value, shown := m.values[p.Name]; shown {
 		return value, true

@@ -28,6 +28,11 @@ func TestMatchNamesTheOtherObjects(t *testing.T) {
 		"by values that the VM shows; it does not show a generated one": {spec: withObjects, vm: webVM, want: []template.MatchedObject{
 			{APIVersion: "v1", Kind: "Secret", Name: "web-access"}, {APIVersion: "v1", Kind: "Service", Name: "web"}, {APIVersion: "v1", Kind: "ConfigMap"},
 		}},
+		"a Secret of secretize by the name of the VM": {
+			spec: `{secretize: true, parameters: [{name: A}], virtualMachine: {metadata: {name: "x-${A}"}, spec: {template: {spec: {volumes: [{name: init, cloudInitNoCloud: {userData: "a"}}]}}}}}`,
+			vm:   `{metadata: {name: web}, spec: {template: {spec: {volumes: [{name: init, cloudInitNoCloud: {secretRef: {name: web-init}}}]}}}}`,
+			want: []template.MatchedObject{{APIVersion: "v1", Kind: "Secret", Name: "web-init"}},
+		},
 		"by the default of a parameter": {
 			spec: `{parameters: [{name: A, value: x}], virtualMachine: {spec: {}}, objects: [{apiVersion: example.com/v2, kind: Thing, metadata: {name: "t-${A}"}}]}`, vm: `{spec: {}}`,
 			want: []template.MatchedObject{{APIVersion: "example.com/v2", Kind: "Thing", Name: "t-x"}},

@@ -13,6 +13,7 @@ type objects struct {
 	program    program // of a list of them
 	outline    outline // of program
 	identities []identity
+	own        []segment // metadata.name of the VirtualMachine, if Secrets of secretize are named after it
 }
 
 // identity is what no two objects of a template have in common. The version of the API is not part of it, because it does

@@ -15,16 +15,17 @@ func (c *Compiled) Reconstruct(found *Match) (*Rendered, error) {
 	if found == nil || found.compiled != c {
 		return nil, errors.New("reconstructing a VirtualMachine: the values were found in a comparison with another template")
 	}
-	b := &Binding{compiled: c, values: make([]string, len(c.parameters))}
-	for i := range c.parameters {
-		p := &c.parameters[i]
+	parameters := c.declared()
+	b := &Binding{compiled: c, values: make([]string, len(parameters))}
+	for i := range parameters {
+		p := &parameters[i]
 		value, shown := found.values[p.Name]
 		if !shown {
 			value = p.any()
 		}
 		b.values[i] = value
 	}
-	return c.render(b, nil)
+	return c.render(b, found.name, nil)
 }
 
 // any returns a valid value of the parameter without randomness.

@@ -18,16 +18,20 @@ type Rendered struct {
 
 // Render makes the VirtualMachine and the other objects of the template with these values, which must have been bound by the
 // same Compiled. Values that break the schema are in an *InvalidError, with the place in the template.
-func (c *Compiled) Render(b *Binding) (*Rendered, error) {
+func (c *Compiled) Render(b *Binding) (*Rendered, error) { return c.RenderAs(b, "") }
+
+// RenderAs is Render for a VirtualMachine that gets this name in place of the template's. It changes the names of the Secrets
+// of secretize, and not metadata.name. If name is empty, it is the template's.
+func (c *Compiled) RenderAs(b *Binding, name string) (*Rendered, error) {
 	if b == nil || b.compiled != c {
 		return nil, errors.New("rendering a template: the values were bound for another one")
 	}
-	return c.render(b, c.objects)
+	return c.render(b, name, c.objects)
 }
 
-// render makes the VirtualMachine and these other objects.
-func (c *Compiled) render(b *Binding, others *objects) (*Rendered, error) {
-	r := renderer{compiled: c, values: b.values}
+// render makes the VirtualMachine of this name and these other objects.
+func (c *Compiled) render(b *Binding, name string, others *objects) (*Rendered, error) {
+	r := renderer{compiled: c, values: c.named(b.values, name)}
 	rendered := &Rendered{binding: b, json: r.render(&c.program, virtualMachineAt, "the rendered VirtualMachine")}
 	if others != nil {
 		rendered.objects = r.render(&others.program, objectsAt, "the list of the rendered objects")

@@ -176,6 +176,9 @@ func (r *renderer) late(o *openObject, key string, m *openMember, start int) {
 
 // placeholder returns a placeholder in the form of the template.
 func (c *Compiled) placeholder(s segment) string {
+	if s.parameter == len(c.declared()) {
+		return c.spell(c.objects.own)
+	}
 	return "${" + c.parameters[s.parameter].Name + s.encoder.suffix() + "}"
 }
 

@@ -1,9 +1,8 @@
 package template
 
-// suspicions adds warnings that depend on the whole template.
+// suspicions adds warnings that depend on the whole template. Those about user data are added before secretize moves it.
 func (c *Compiled) suspicions(vm *node, w *warnings) {
 	c.metadataSuspicions(vm.get("metadata"), virtualMachineAt.field("metadata"), w)
-	c.userDataSuspicions(vm, w)
 	c.defaultSuspicions(vm, w)
 }
 

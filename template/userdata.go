@@ -21,13 +21,13 @@ func (c *Compiled) userDataSuspicions(vm *node, w *warnings) {
 		at = at.field(key)
 	}
 	for i := range vm.items {
-		for _, source := range []string{"cloudInitNoCloud", "cloudInitConfigDrive"} {
+		for _, source := range cloudInitSources {
 			from := vm.items[i].get(source)
 			if from == nil {
 				continue
 			}
 			for _, key := range []string{"userData", "networkData"} {
-				if text := from.get(key); text != nil && text.open != nil && text.kind == kindString {
+				if text := from.get(key); text != nil && text.open != nil && text.open.segments != nil {
 					c.documentSuspicions(text.open.segments, at.item(i).field(source).field(key), w)
 				}
 			}

@@ -32,6 +32,7 @@ func TestParametersInYAMLBringAWarning(t *testing.T) {
 		"a comment":                              {text: "a: b\n# ${A}\n"},
 		"a script":                               {text: "#!/bin/sh\necho ${A}\n"},
 		"a parameter that gives the document":    {text: "${A}"},
+		"a parameter that gives it as JSON":      {text: "${{A}}"},
 		"a list of values":                       {parameter: "enum: [a, b]", text: "a: ${A}\n"},
 		"an integer":                             {parameter: "type: int", text: "a: ${A}\n"},
 		"a pattern without what YAML has":        {parameter: "pattern: '[a-z0-9.-]+'", text: "a: ${A}\n"},

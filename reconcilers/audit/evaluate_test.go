@@ -116,6 +116,10 @@ func TestJudge(t *testing.T) {
 	broken := shelve(t, strings.Replace(fedora, "${MEMORY}", "${NOWHERE}", 1))
 	original, _ := template.Compiled()
 	templates := shelved{"golden/fedora": template, "golden/ubuntu": ubuntu, "team-a/fedora": template}
+	secretized := shelve(t, strings.NewReplacer("spec:\n  parameters", "spec:\n  secretize: true\n  parameters", "virtualMachine:\n", "virtualMachine:\n    metadata: {name: web}\n").Replace(fedora))
+	seeded := func(secret string) func(map[string]any) {
+		return put("spec.template.spec.volumes", []any{map[string]any{"name": "seed", "cloudInitNoCloud": map[string]any{"secretRef": map[string]any{"name": secret}}}})
+	}
 
 	overriding := func(overrides ...string) func(*v1alpha1.TemplateApproval) {
 		return func(a *v1alpha1.TemplateApproval) { a.Spec.Overrides = overrides }
@@ -158,6 +162,16 @@ func TestJudge(t *testing.T) {
 			name: "every approval that it satisfies is counted, and no other",
 			vm:   renderFrom(t, template, "web", nil, nil), approvals: []*approval.Approval{cores, gold, little, plain, ubuntuOnly},
 			want: want{Satisfied: []string{"cores", "gold", "plain"}},
+		},
+		{
+			name: "a machine whose user data are in its Secret",
+			vm:   renderFrom(t, secretized, "other", nil, seeded("other-seed")), approvals: []*approval.Approval{plain}, templates: shelved{"golden/fedora": secretized},
+			want: want{Satisfied: []string{"plain"}},
+		},
+		{
+			name: "a machine whose user data are in the Secret of another machine",
+			vm:   renderFrom(t, secretized, "other", nil, nil), approvals: []*approval.Approval{plain}, templates: shelved{"golden/fedora": secretized},
+			want: want{Rule: ruleDifferent, Approval: "plain", Message: "differs from template golden/fedora at spec.template.spec.volumes[name=seed].cloudInitNoCloud.secretRef.name"},
 		},
 		{
 			name: "what the cluster wrote beside the template is no difference",

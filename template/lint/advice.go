@@ -51,6 +51,8 @@ var (
 	// refer to one.
 	secrecy   = regexp.MustCompile(`(?i)password|passwd|passphrase|secret|token|private_?key`)
 	reference = regexp.MustCompile(`(?i)(name|ref|namespace|file|hash)$`)
+	// placeholder matches a placeholder that is not escaped.
+	placeholder = regexp.MustCompile(`(?:^|[^$])\$\{\{?(\w+)`)
 	// literal matches a password in cloud-init's user data.
 	literal = regexp.MustCompile(`(?m)^\s*(?:-\s*)?(password|passwd|plain_text_passwd)\s*:\s*(\S.*)$`)
 )
@@ -115,7 +117,21 @@ func (a *advisor) member(value any, key, at string) {
 		a.image(text, at)
 	case key == "url" && strings.HasSuffix(at, ".registry.url"):
 		a.image(strings.TrimPrefix(text, "docker://"), at)
-	case key == "userData":
+	case strings.HasPrefix(key, "userData"), strings.HasPrefix(key, "networkData"):
+		a.cloudInit(text, key, at)
+	}
+}
+
+// cloudInit checks data of cloud-init for passwords.
+func (a *advisor) cloudInit(text, key, at string) {
+	for _, found := range placeholder.FindAllStringSubmatch(text, -1) {
+		i := slices.IndexFunc(a.template.Spec.Parameters, func(p v1beta1.Parameter) bool { return p.Name == found[1] })
+		if i >= 0 && a.template.Spec.Parameters[i].Sensitive && !a.template.Spec.Secretize {
+			a.add(RuleShownPassword, at, "every user who can read the VirtualMachine can read %s: secretize: true moves it into a Secret", found[1])
+			break
+		}
+	}
+	if key == "userData" {
 		for _, found := range literal.FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(found[2], "${") {
 				// The finding must not show the password.

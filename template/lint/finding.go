@@ -36,6 +36,7 @@ const (
 	RuleNotSensitive     = "password-not-sensitive"
 	RuleNotGenerated     = "password-not-generated"
 	RuleLiteralPassword  = "password-in-template"
+	RuleShownPassword    = "password-in-user-data"
 	RuleTag              = "image-without-digest"
 	RuleNoName           = "no-name"
 	RuleFixedName        = "fixed-name"
@@ -63,6 +64,7 @@ func Rules() []Rule {
 		{RuleNotSensitive, Advice, "a parameter that is named like a password is not marked sensitive, and is readable in annotations and denials"},
 		{RuleNotGenerated, Advice, "a password has a default, which becomes the password of every VM: generate it, or require it"},
 		{RuleLiteralPassword, Advice, "cloud-init sets a password that is in the template"},
+		{RuleShownPassword, Advice, "cloud-init data in the VirtualMachine contain a sensitive parameter: `secretize` moves them into a Secret"},
 		{RuleTag, Advice, "an image is named by a tag, which can become another image: name it by its digest"},
 		{RuleNoName, Advice, "the VirtualMachine has neither name nor generateName, so process prints, and create creates, one that nothing names"},
 		{RuleFixedName, Advice, "the VirtualMachine's name is fixed, so create can create it once in a namespace"},

@@ -79,7 +79,7 @@ func (c creation) decide() result {
 		}
 		return c.reject(err, bound...)
 	}
-	rendered, err := compiled.Render(binding)
+	rendered, err := compiled.RenderAs(binding, name)
 	if err != nil {
 		return c.reject(err, bound...)
 	}
@@ -208,6 +208,9 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 		spec, err := machine.Decode(base.Spec)
 		if err != nil {
 			return c.reject(fmt.Errorf("reading what was rendered: %w", err))
+		}
+		if causes := inlined(spec, c.object.Spec); len(causes) > 0 {
+			return result{causes: causes}
 		}
 		merge.apply(mutation.Pointer{"spec"}, spec, c.object.Spec)
 		from.Sent = machine.Fingerprint(c.object.Spec)

@@ -87,19 +87,20 @@ func renaming(compiled *template.Compiled, vm machine.Object, from machine.Recor
 			r.given[name] = renamed[name]
 		}
 	}
-	for _, each := range []struct {
-		values map[string]string
-		into   **template.Rendered
-	}{{values, &r.old}, {renamed, &r.new}} {
-		binding, err := compiled.Bind(each.values)
-		if err != nil {
-			return rename{}, false
-		}
-		if *each.into, err = compiled.Render(binding); err != nil {
-			return rename{}, false
-		}
+	if r.old, err = rendered(compiled, values, ""); err != nil {
+		return rename{}, false
 	}
-	return r, true
+	r.new, err = rendered(compiled, renamed, vm.Name())
+	return r, err == nil
+}
+
+// rendered renders a template with values for a VM of this name, and for one of the template's name if it is empty.
+func rendered(compiled *template.Compiled, values map[string]string, name string) (*template.Rendered, error) {
+	binding, err := compiled.Bind(values)
+	if err != nil {
+		return nil, err
+	}
+	return compiled.RenderAs(binding, name)
 }
 
 // disk reports whether a place names a disk: KubeVirt gives copies of disks other names.

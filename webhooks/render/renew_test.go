@@ -179,3 +179,23 @@ func TestACopyIsTriedAgainWhileItsObjectsCannotBeChecked(t *testing.T) {
 		t.Errorf("it is admitted without objects: %v", response)
 	}
 }
+
+func TestACopyHasItsOwnSecretOfSecretize(t *testing.T) {
+	secretized := strings.Replace(strings.Replace(shop, "spec:\n", "spec:\n  secretize: true\n", 1), `{secretRef: {name: "${NAME}-access"}}`, `{userData: "token: ${TOKEN}"}`, 1)
+	raw, err := json.Marshal(copyOf(t, secretized, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, keys := objectsOf()
+	h := objectsHandler(t, secretized, render.Options{Permissions: mayCreate(copier, allObjects...), Exempt: exemption.Users{copier}, Objects: o})
+	request := create(t, string(raw))
+	request.UserInfo.Username = copier
+	got := apply(t, request, h.Handle(t.Context(), request))
+	if name := lookup(got, "/spec/template/spec/volumes/1/cloudInitNoCloud/secretRef/name"); name != "web-2-init" {
+		t.Errorf("the copy refers to Secret %v", name)
+	}
+	pending := opened(t, keys, got)
+	if last := string(pending.Objects[len(pending.Objects)-1].Manifest); !strings.Contains(last, `"web-2-init"`) || !strings.Contains(last, `"userdata":"token: `) {
+		t.Errorf("the Secret is %s", last)
+	}
+}

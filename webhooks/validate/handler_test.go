@@ -136,6 +136,30 @@ func podSpec(spec map[string]any) map[string]any {
 	return spec["template"].(map[string]any)["spec"].(map[string]any)
 }
 
+func TestCreateWithUserDataInASecret(t *testing.T) {
+	shelf, found := templates(t, func(t *v1beta1.VirtualMachineTemplate) { t.Spec.Secretize = true })
+	for _, tc := range []struct {
+		name, source string
+		want         []string
+	}{
+		{name: "the Secret of the machine", source: `{"secretRef": {"name": "web-1-init"}}`},
+		{name: "another Secret", source: `{"secretRef": {"name": "mine"}}`, want: []string{`spec.template.spec.volumes[name=init].cloudInitNoCloud.secretRef.name`, `the template has "web-1-init" here, the VM "mine", and the approval lists no override for it`}},
+		{name: "user data", source: `{"userData": "#cloud-config"}`, want: []string{`spec.template.spec.volumes[name=init].cloudInitNoCloud.secretRef`, `the template has an object here, the VM nothing, and the approval lists no override for it`}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			vm := stored(t, found, func(_, spec map[string]any) {
+				var source map[string]any
+				if err := json.Unmarshal([]byte(tc.source), &source); err != nil {
+					t.Fatal(err)
+				}
+				podSpec(spec)["volumes"] = []any{map[string]any{"name": "init", "cloudInitNoCloud": source}}
+			})
+			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{approvals: approve(t, strings.Replace(approved, "%s", "", 1))}})
+			check(t, h.Handle(t.Context(), request(admissionv1.Create, vm, nil)), tc.want, "")
+		})
+	}
+}
+
 func TestCreate(t *testing.T) {
 	for _, tc := range []struct {
 		name     string

@@ -104,6 +104,14 @@ type VirtualMachineTemplateSpec struct {
 	// +kubebuilder:validation:items:XPreserveUnknownFields
 	Objects []runtime.RawExtension `json:"objects,omitempty"`
 
+	// Secretize moves the user data and network data of cloud-init volumes into
+	// Secrets, one for each volume, named VM-VOLUME. They are other objects of
+	// the template, and the volumes refer to them. So the VirtualMachine does
+	// not show what the data contain. This field is Stencil's own.
+	//
+	// +optional
+	Secretize bool `json:"secretize,omitempty"`
+
 	// UndefinedReferences specifies what happens to ${NAME} if no parameter is
 	// named NAME. Reject, the default, rejects the template. Keep leaves the
 	// text unchanged, for shell scripts with many such expressions. This field

@@ -107,6 +107,13 @@ type VirtualMachineTemplateRequestSpec struct {
 	// +optional
 	Secrets CaptureSecrets `json:"secrets,omitempty"`
 
+	// Secretize sets spec.secretize of the new template: its VirtualMachines have
+	// their cloud-init data in a Secret. The template itself contains the data.
+	// This field is Stencil's own.
+	//
+	// +optional
+	Secretize bool `json:"secretize,omitempty"`
+
 	// Parameterize lists the parts of the VirtualMachine that become parameters of
 	// the template, besides NAME, which always does. Parts that the VirtualMachine
 	// does not have are ignored. This field is Stencil's own.

@@ -34,6 +34,7 @@ type capturing struct {
 	limit   time.Duration
 	// chosen are the values of the options, by field of the request.
 	chosen       map[string]*string
+	secretize    bool
 	parameterize []string
 	wait         bool
 	timeout      time.Duration
@@ -124,6 +125,9 @@ func (c *capturing) request(vm machine.Reference, namespace string, expires bool
 		if value := c.chosen[option.field]; *value != "" {
 			spec[option.field] = *value
 		}
+	}
+	if c.secretize {
+		spec["secretize"] = true
 	}
 	if len(c.parameterize) > 0 {
 		spec["parameterize"] = c.parameterize

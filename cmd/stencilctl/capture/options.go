@@ -42,6 +42,7 @@ func (c *capturing) options(flags *pflag.FlagSet) {
 		c.chosen[each.field] = value
 		flags.StringVar(value, each.flag, "", fmt.Sprintf("%s: %s (default %s)", each.usage, strings.Join(each.values, " or "), each.values[0]))
 	}
+	flags.BoolVar(&c.secretize, "secretize", false, "VMs of the template have their cloud-init data in a Secret")
 	flags.StringSliceVar(&c.parameterize, "parameterize", nil, "what becomes a parameter besides NAME: "+strings.Join(parts[1:], ", "))
 	flags.DurationVar(&c.limit, "limit", 0, "how long the request itself may take; then it fails and leaves nothing behind (default 1h)")
 }

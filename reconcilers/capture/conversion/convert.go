@@ -12,8 +12,8 @@ import (
 
 // Options specify how a VirtualMachine becomes a template.
 type Options struct {
-	// Spec is the spec of the request. Only instancetype, runStrategy, secrets and parameterize are read. If the instance type is to be
-	// expanded, that must have been done.
+	// Spec is the spec of the request. Only instancetype, runStrategy, secrets, secretize and parameterize are read. If the instance
+	// type is to be expanded, that must have been done.
 	Spec v1beta1.VirtualMachineTemplateRequestSpec
 	// Namespace is the namespace of the template, which contains the copies of the disks.
 	Namespace string
@@ -125,7 +125,7 @@ func Convert(vm map[string]any, options Options) (*Result, error) {
 	}
 	c.result.Spec = v1beta1.VirtualMachineTemplateSpec{
 		VirtualMachine: &runtime.RawExtension{Raw: encoded}, Parameters: c.parameters,
-		Message: strings.Join(c.message, "\n"),
+		Message: strings.Join(c.message, "\n"), Secretize: c.options.Spec.Secretize,
 	}
 	return &c.result, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/fixture"
 	capturing "github.com/vmstencil/stencil/reconcilers/capture/conversion"
 )
 
@@ -108,6 +109,25 @@ func TestSecretsAreFoundAndNeverShown(t *testing.T) {
 			}
 			checkParameterized(t, result)
 		})
+	}
+}
+
+func TestSecretizeIsPassedOn(t *testing.T) {
+	vm := withUserData(t, map[string]any{"userData": "#cloud-config\npassword: ${hunter2}\n", "userDataBase64": ""})
+	for _, secretize := range []bool{false, true} {
+		result := convert(t, vm, capturing.Options{Namespace: "shop", Spec: v1beta1.VirtualMachineTemplateRequestSpec{Secretize: secretize}})
+		compiled := compile(t, result)
+		rendered := fixture.Render(t, compiled, map[string]string{"NAME": "web"})
+		want := ""
+		if secretize {
+			want = `[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"web-init"},"stringData":{"userdata":"#cloud-config\npassword: ${hunter2}\n"}}]`
+		}
+		if diff := cmp.Diff(want, string(rendered.Objects())); diff != "" {
+			t.Errorf("with secretize %t the objects are (-want +got):\n%s", secretize, diff)
+		}
+		if shown := strings.Contains(string(rendered.JSON()), "hunter2"); shown == secretize {
+			t.Errorf("with secretize %t the VirtualMachine is %s", secretize, rendered.JSON())
+		}
 	}
 }
 

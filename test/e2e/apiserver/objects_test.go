@@ -88,3 +88,39 @@ func TestObjectsOfATemplate(t *testing.T) {
 		t.Errorf("labelled are %q, want %q", selected, want)
 	}
 }
+
+// TestProcessMovesUserDataIntoASecret uses the template of the documentation whose user data become a Secret, by process and by create.
+func TestProcessMovesUserDataIntoASecret(t *testing.T) {
+	space := shop(t)
+	user := harness.User(t, stencil.Plane, "secretive", gen.Role(space, "edit"), gen.UsesTemplates(space))
+	mustKubectl(t, "", "apply", "--namespace="+space, "-f", stencil.Example("objects/login.yaml"))
+	var made stencilctl.Result
+	harness.Eventually(t, "the template is processed", func() (err error) {
+		made, err = stencilctl.Command{Binary: binary, Kubeconfig: user.Kubeconfig, Line: "process " + space + "/login -p NAME=login-1 -p PASSWORD=correct-horse"}.Run(t.Context())
+		if err != nil || made.Code != 0 {
+			return fmt.Errorf("%+v: %w", made, err)
+		}
+		return nil
+	})
+	created := kubectl(t, user, made.Output, "create", "--namespace="+space, "-f", "-")
+	if want := "virtualmachine.kubevirt.io/login-1 created\nsecret/login-1-cloudinit created\n"; created.Stdout != want {
+		t.Fatalf("%+v", created)
+	}
+	discard(t, space, "login-1")
+	if got := (request{as: user, path: subresource(t, "v1beta1", "login", "create"), body: "parameters: {NAME: login-2, PASSWORD: correct-horse}"}).do(t); got.code != http.StatusOK || strings.Contains(got.body, "correct-horse") {
+		t.Errorf("create: %d %s", got.code, got.body)
+	}
+	discard(t, space, "login-2")
+	for _, name := range []string{"login-1", "login-2"} {
+		harness.Eventually(t, "the Secret of VM "+name+" exists", func() error {
+			got := kubectl(t, nil, "", "get", "secret/"+name+"-cloudinit", "--namespace="+space, "-o", "go-template={{.data.userdata | base64decode}}")
+			if !strings.Contains(got.Stdout, `password: "correct-horse"`) {
+				return fmt.Errorf("%+v", got)
+			}
+			return nil
+		})
+		if vm := mustKubectl(t, "", "get", "virtualmachine", name, "--namespace="+space, "-o", "yaml"); strings.Contains(vm, "correct-horse") || !strings.Contains(vm, "name: "+name+"-cloudinit") {
+			t.Errorf("the user data of the VirtualMachine are not in its Secret: %s", vm)
+		}
+	}
+}

@@ -85,6 +85,20 @@ func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
 			t.Errorf("the new machine lacks %s:\n%s", want, made)
 		}
 	}
+	s.does(t, request(golden, "hidden", shop, "web-1", `, "secrets": "Parameterize", "secretize": true`), "create", "-f", "-")
+	if got := s.ends(t, golden, "hidden"); got["Ready"].Status != "True" {
+		t.Fatalf("conditions are %+v", got)
+	}
+	s.does(t, gen.Manifest(gen.VM("web-3", gen.InNamespace(golden), gen.FromTemplate("hidden"), gen.Parameter("PASSWORD", "hunter4"))), "create", "-f", "-")
+	if hidden := s.does(t, "", "get", "vm", "web-3", "-n", golden, "-o", "json"); strings.Contains(hidden, "hunter4") || !strings.Contains(hidden, `"name": "web-3-init"`) {
+		t.Errorf("the user data of the new machine are not in a Secret:\n%s", hidden)
+	}
+	eventually(t, "the Secret of the new machine has its user data", func() string {
+		if data := s.must(t, "", "get", "secrets", "-n", golden, "-o", `go-template={{range .items}}{{if eq .metadata.name "web-3-init"}}{{.data.userdata | base64decode}}{{end}}{{end}}`); !strings.Contains(data, `password: "hunter4"`) {
+			return "it is " + data
+		}
+		return ""
+	})
 	var stored struct {
 		Metadata struct{ Annotations map[string]string }
 	}

@@ -144,6 +144,88 @@ spec:
 	})
 }
 
+// TestUserDataStandInASecretOnly creates VMs from a template with secretize, as a user with the role edit, in an ungoverned and in a governed namespace.
+func TestUserDataStandInASecretOnly(t *testing.T) {
+	s := full.on(t)
+	l := s.loan(t)
+	l.apply(t, l.golden, gen.Manifest(gen.Template("secretized", gen.Declares("NAME"), gen.Declares("PASSWORD", "{generate: expression, from: '[a-zA-Z0-9]{24}', sensitive: true}"),
+		gen.Spec("secretize: true"), gen.Renders("vm-${NAME}", gen.SmallSpec(), gen.CloudInit("cloudinit", "#cloud-config\npassword: ${PASSWORD|yaml}\n")))))
+	const reference = "{.spec.template.spec.volumes[?(@.name=='cloudinit')].cloudInitNoCloud}"
+	// inSecret checks the Secret of a VM, and returns its password and its user data.
+	inSecret := func(t *testing.T, vm string) []string {
+		t.Helper()
+		l.released(t, vm)
+		if got, want := l.exists(t, "vm", vm, reference), `{"secretRef":{"name":"`+vm+`-cloudinit"}}`; got != want {
+			t.Errorf("the volume of %s is %s, want %s", vm, got, want)
+		}
+		if owner := l.exists(t, "secret", vm+"-cloudinit", "{.metadata.ownerReferences[*].uid}"); owner != l.exists(t, "vm", vm, "{.metadata.uid}") {
+			t.Errorf("the Secret of %s belongs to %s", vm, owner)
+		}
+		encoded := l.exists(t, "secret", vm+"-cloudinit", "{.data.userdata}")
+		data, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		password, found := strings.CutPrefix(string(data), "#cloud-config\npassword: \"")
+		const length = 24
+		if password = strings.TrimSuffix(password, "\"\n"); !found || len(password) != length {
+			t.Fatalf("the Secret of %s contains %q", vm, data)
+		}
+		return []string{password, encoded}
+	}
+	denied := func(t *testing.T, got controlplane.Result, want string) {
+		t.Helper()
+		if got.Code == 0 || !strings.Contains(got.Stderr, want) {
+			t.Errorf("exit code %d: %s%s\nwant %s", got.Code, got.Stdout, got.Stderr, want)
+		}
+	}
+
+	// One name fits the template's, the other does not, and the third is generated.
+	l.create(t, "vm-web", "secretized", gen.RunStrategy("Always"))
+	l.create(t, "other", "secretized")
+	made := harness.Must(t, s.Plane, l.user, gen.Manifest(gen.VM("", gen.GenerateName("many-"), gen.FromTemplate(l.golden+"/secretized"))), "create", "-n", l.team, "-o", "name", "-f", "-").Stdout
+	generated := strings.TrimSpace(made[strings.Index(made, "/")+1:])
+	var values []string
+	for _, vm := range []string{"vm-web", "other", generated} {
+		values = append(values, inSecret(t, vm)...)
+	}
+	l.eventually(t, "the pod of the VM exists", func() error {
+		if got := l.kubectl(t, l.user, "", "get", "pods", "-n", l.team, "-l", "vm.kubevirt.io/name=vm-web", "-o", "name"); got.Stdout == "" {
+			return errors.New(got.Stderr + l.kubectl(t, nil, "", "get", "vm,vmi,events", "-n", l.team).Stdout)
+		}
+		return nil
+	})
+	inline := gen.Manifest(gen.VM("inline", gen.FromTemplate(l.golden+"/secretized"), gen.Spec("template: {spec: {volumes: [{name: cloudinit, cloudInitNoCloud: {userData: '#cloud-config'}}]}}")))
+	denied(t, l.kubectl(t, l.user, inline, "create", "-n", l.team, "-f", "-"), "spec.template.spec.volumes[0].cloudInitNoCloud.userData: Forbidden: the template has it in a Secret, and KubeVirt takes only one of both")
+
+	t.Run("a governed namespace", func(t *testing.T) {
+		s.must(t, gen.Manifest(gen.Approval(l.team, gen.Governs(l.team), gen.Approves(l.golden+"/secretized"), gen.Overrides("spec.runStrategy"))), "apply", "-f", "-")
+		s.must(t, "", "wait", "namespace/"+l.team, `--for=jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}=true`)
+		l.create(t, "governed", "secretized")
+		values = append(values, inSecret(t, "governed")...)
+		denied(t, l.kubectl(t, l.user, gen.Manifest(gen.VM("mine", gen.FromTemplate(l.golden+"/secretized"),
+			gen.Spec("template: {spec: {volumes: [{name: cloudinit, cloudInitNoCloud: {secretRef: {name: vm-web-cloudinit}}}]}}"))), "create", "-n", l.team, "-f", "-"),
+			"spec.template.spec.volumes[name=cloudinit].cloudInitNoCloud.secretRef.name")
+		patch := func(patch string) controlplane.Result {
+			return l.kubectl(t, l.user, "", "patch", "vm", "governed", "-n", l.team, "--type=json", "-p", patch)
+		}
+		if got := patch(`[{"op": "replace", "path": "/spec/runStrategy", "value": "Always"}]`); got.Code != 0 {
+			t.Errorf("an approved change: %s", got.Stderr)
+		}
+		denied(t, patch(`[{"op": "replace", "path": "/spec/template/spec/volumes/0/cloudInitNoCloud/secretRef/name", "value": "vm-web-cloudinit"}]`), "spec.template.spec.volumes[name=cloudinit].cloudInitNoCloud.secretRef.name")
+		l.eventually(t, "the audit finds all VMs approved", func() error {
+			got := l.kubectl(t, nil, "", "get", "templateapproval", l.team, "-o", "jsonpath={.status.conforming} {.status.violating}")
+			if want := fmt.Sprintf("%d 0", len(values)/2); got.Stdout != want {
+				return fmt.Errorf("%s%s, want %s", got.Stderr, l.kubectl(t, nil, "", "get", "templateapproval", l.team, "-o", "yaml").Stdout, want)
+			}
+			return nil
+		})
+		s.must(t, "", "delete", "templateapproval", l.team)
+		s.must(t, "", "wait", "namespace/"+l.team, `--for=jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}=false`)
+	})
+	l.onlyInSecrets(t, values...)
+}
+
 // onlyInSecrets checks that values are in no request and no stored object but Secrets: VirtualMachines, instances, pods, events and managed fields, of
 // now and of before.
 func (l *loan) onlyInSecrets(t *testing.T, values ...string) {
