@@ -122,6 +122,10 @@ func Setup(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	var pending *objects.Reader
+	if o.ObjectKeys != nil {
+		pending = &objects.Reader{Keys: o.ObjectKeys.Keys, Now: time.Now}
+	}
 	server := delegation.Server(o.APIServerUser)
 	virtualMachines := validate.New(validate.Options{
 		Templates: o.Templates,
@@ -129,6 +133,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		Policies:  evaluator,
 		Sizes:     o.Instancetypes,
 		Disks:     diskcache.Reader{APIServer: storage, Cache: o.Disks},
+		Objects:   pending,
 		Exempt:    o.Exempt,
 	})
 	for _, webhook := range []serving.Webhook{
