@@ -102,11 +102,16 @@ func Setup(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	var pending *objects.Reader
+	if o.ObjectKeys != nil {
+		pending = &objects.Reader{Keys: o.ObjectKeys.Keys, Now: time.Now}
+	}
 	evaluator := policyeval.New(policyeval.Options{
 		Policies:      o.Policies,
 		Namespaces:    o.Approvals,
 		Templates:     o.Templates,
 		Instancetypes: o.Instancetypes,
+		Objects:       pending,
 		Log:           policyeval.NewLog(mgr.GetLogger().WithName("decisions"), o.DecisionLogSample, nil),
 		Metrics:       decisions,
 	})
@@ -121,10 +126,6 @@ func Setup(mgr manager.Manager, o Options) error {
 	others, err := attachable(mgr, o, storage)
 	if err != nil {
 		return err
-	}
-	var pending *objects.Reader
-	if o.ObjectKeys != nil {
-		pending = &objects.Reader{Keys: o.ObjectKeys.Keys, Now: time.Now}
 	}
 	server := delegation.Server(o.APIServerUser)
 	virtualMachines := validate.New(validate.Options{

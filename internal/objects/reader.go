@@ -2,6 +2,7 @@ package objects
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Reader reads the objects of VirtualMachines that are being created.
+// Reader reads the objects of VirtualMachines that are being created. If nil, no objects are created.
 type Reader struct {
 	// Keys returns the keys that encrypt objects.
 	Keys func() Keys
@@ -17,27 +18,34 @@ type Reader struct {
 	Now func() time.Time
 }
 
-// Objects returns the rendered objects of a new VirtualMachine; none if it has none. The error does not contain values of them.
-func (r *Reader) Objects(vm map[string]any, namespace string) ([]map[string]any, error) {
+// Rendered are the objects of a VirtualMachine as decoded JSON.
+type Rendered struct {
+	Objects []map[string]any
+	// Sensitive are the values of sensitive parameters of the template.
+	Sensitive []string
+}
+
+// Read returns the objects of a new VirtualMachine; none if it has none. The error does not contain values of them.
+func (r *Reader) Read(vm map[string]any, namespace string) (Rendered, error) {
 	metadata := machine.MapAt(vm, "metadata")
 	annotations := machine.MapAt(metadata, "annotations")
 	text := machine.StringAt(annotations, contract.AnnotationPendingObjects)
 	if text == "" {
-		return nil, nil
+		return Rendered{}, nil
 	}
 	if r == nil {
-		return nil, fmt.Errorf("reading the objects of the template: they are not created in this cluster")
+		return Rendered{}, errors.New("reading the objects of the template: they are not created in this cluster")
 	}
 	binding := Binding{Namespace: namespace, Name: machine.StringAt(metadata, "name"), Record: machine.StringAt(annotations, contract.AnnotationRendered)}
 	pending, err := Open(r.Keys(), binding, text, r.Now())
 	if err != nil {
-		return nil, fmt.Errorf("reading the objects of the template: %w", err)
+		return Rendered{}, fmt.Errorf("reading the objects of the template: %w", err)
 	}
-	all := make([]map[string]any, len(pending.Objects))
+	rendered := Rendered{Objects: make([]map[string]any, len(pending.Objects)), Sensitive: pending.Sensitive}
 	for i, each := range pending.Objects {
-		if err := json.Unmarshal(each.Manifest, &all[i]); err != nil {
-			return nil, fmt.Errorf("reading the objects of the template: %w", err)
+		if err := json.Unmarshal(each.Manifest, &rendered.Objects[i]); err != nil {
+			return Rendered{}, fmt.Errorf("reading the objects of the template: %w", err)
 		}
 	}
-	return all, nil
+	return rendered, nil
 }

@@ -28,13 +28,13 @@ func TestReadingTheObjectsOfANewVM(t *testing.T) {
 		namespace string
 		after     time.Duration
 		reader    bool
-		want      []map[string]any
+		want      Rendered
 		wantErr   string
 	}{
-		{name: "in their order", vm: of("web-1", sealed), reader: true, want: []map[string]any{
+		{name: "in their order", vm: of("web-1", sealed), reader: true, want: Rendered{Sensitive: []string{"open-sesame"}, Objects: []map[string]any{
 			{"kind": "Secret", "metadata": map[string]any{"name": "web-1-db"}, "stringData": map[string]any{"password": "open-sesame"}},
 			{"kind": "NetworkPolicy", "metadata": map[string]any{"name": "web-1"}},
-		}},
+		}}},
 		{name: "of a VM without objects", vm: of("web-1", map[string]any{record: box.Record}), reader: true},
 		{name: "of a VM without objects where none are created", vm: of("web-1", nil)},
 		{name: "where none are created", vm: of("web-1", sealed), wantErr: "reading the objects of the template: they are not created in this cluster"},
@@ -52,7 +52,7 @@ func TestReadingTheObjectsOfANewVM(t *testing.T) {
 			if tc.namespace == "" {
 				tc.namespace = "team-a"
 			}
-			got, err := reader.Objects(tc.vm, tc.namespace)
+			got, err := reader.Read(tc.vm, tc.namespace)
 			if text := fmtError(err); (text == "") != (tc.wantErr == "") || !strings.Contains(text, tc.wantErr) {
 				t.Errorf("got %q, want %q", text, tc.wantErr)
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -16,6 +17,7 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/objects"
+	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/deny"
 	"github.com/vmstencil/stencil/webhooks/internal/mutation"
@@ -42,6 +44,8 @@ type attached struct {
 	// rendered is the list of them, and names their kinds and names as in the template, which show no values.
 	rendered json.RawMessage
 	names    []string
+	// sensitive are the values of sensitive parameters.
+	sensitive []string
 	binding  objects.Binding
 }
 
@@ -64,6 +68,18 @@ func hold(spec json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(decoded)
 }
 
+// sensitiveValues returns the values of sensitive parameters.
+func sensitiveValues(compiled *template.Compiled, binding *template.Binding) []string {
+	var values []string
+	for name, value := range binding.Values() {
+		if value != "" && compiled.Sensitive(name) {
+			values = append(values, value)
+		}
+	}
+	slices.Sort(values)
+	return values
+}
+
 // held is the value of the annotation.
 const held = "objects"
 
@@ -82,7 +98,7 @@ func (h *Handler) attach(ctx context.Context, request admission.Request, request
 	if err := json.Unmarshal(others.rendered, &manifests); err != nil {
 		return unavailable("the objects of the template could not be read", err)
 	}
-	pending := objects.Pending{Sealed: h.objects.Now()}
+	pending := objects.Pending{Sealed: h.objects.Now(), Sensitive: others.sensitive}
 	var causes field.ErrorList
 	for i, manifest := range manifests {
 		resource, denied, err := h.creatable(ctx, request, requester, manifest)

@@ -67,16 +67,16 @@ func (h *Handler) objectsOf(request admission.Request, vm machine.Object, compil
 	if approval.Exempt(approvals, q.User) || !approval.LimitsObjects(approvals) {
 		return nil, nil
 	}
-	rendered, err := h.objects.Objects(vm.Object, request.Namespace)
+	rendered, err := h.objects.Read(vm.Object, request.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	all := approval.ObjectsOf(q.Template, compiled)
-	if len(rendered) != len(all) {
-		return nil, fmt.Errorf("the VirtualMachine has %d pending objects, and its template %d", len(rendered), len(all))
+	if len(rendered.Objects) != len(all) {
+		return nil, fmt.Errorf("the VirtualMachine has %d pending objects, and its template %d", len(rendered.Objects), len(all))
 	}
 	for i := range all {
-		all[i].Name = machine.StringAt(machine.MapAt(rendered[i], "metadata"), "name")
+		all[i].Name = machine.StringAt(machine.MapAt(rendered.Objects[i], "metadata"), "name")
 	}
 	return all, nil
 }

@@ -449,6 +449,13 @@ func (in *PolicyTestInput) DeepCopyInto(out *PolicyTestInput) {
 		*out = new(runtime.RawExtension)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Objects != nil {
+		in, out := &in.Objects, &out.Objects
+		*out = make([]runtime.RawExtension, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.User != nil {
 		in, out := &in.User, &out.User
 		*out = new(PolicyTestUser)
