@@ -281,6 +281,12 @@ func TestJudge(t *testing.T) {
 			want: want{Rule: ruleParameterNotAllowed, Approval: "little", Message: `parameters[MEMORY]: Invalid value: "2Gi": must be "1Gi", parameters[PASSWORD]: Invalid value: must match [a-z]+ as a whole`},
 		},
 		{
+			name:      "a machine whose objects are pending",
+			vm:        renderFrom(t, attended, "web", nil, put("spec.template.metadata", map[string]any{"annotations": map[string]any{contract.AnnotationHold: "objects"}})),
+			approvals: []*approval.Approval{plain}, templates: shelved{"golden/fedora": attended},
+			want: want{Satisfied: []string{"plain"}},
+		},
+		{
 			name: "an object of a kind that is not allowed, and one whose name is not evaluated",
 			vm:   renderFrom(t, attended, "web", nil, nil), approvals: []*approval.Approval{limited}, templates: shelved{"golden/fedora": attended},
 			want: want{Rule: ruleObjectNotAllowed, Approval: "limited", Message: "template[golden/fedora].spec.objects[0]: Secret web-access: the approval allows only Service named other"},
