@@ -30,6 +30,7 @@ type Approval struct {
 	constraints []constraint
 	overrides   []Override
 	disks       v1alpha1.ExistingDisks
+	objects     v1alpha1.ApprovedObjects
 
 	// invalid is why the approval is closed, denialMessage is the text in messages to users.
 	invalid       error
@@ -65,6 +66,8 @@ func Compile(object *v1alpha1.TemplateApproval, options ...Option) (*Approval, e
 	}
 	causes = append(causes, validateExistingDisks(spec.ExistingDisks, path.Child("existingDisks"))...)
 	a.disks = *spec.ExistingDisks.DeepCopy()
+	causes = append(causes, validateObjects(spec.Objects, path.Child("objects"))...)
+	a.objects = *spec.Objects.DeepCopy()
 	causes = append(causes, validateSubjects(spec.Subjects, path.Child("subjects"))...)
 	causes = append(causes, validateSubjects(spec.ExemptSubjects, path.Child("exemptSubjects"))...)
 	switch spec.Enforcement {

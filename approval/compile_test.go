@@ -88,6 +88,16 @@ func TestCompileRejects(t *testing.T) {
 			name: "a selector of existing disks that cannot be read", spec: "existingDisks: {policy: Allow, selector: {matchExpressions: [{key: a, operator: is}]}}",
 			want: []string{"spec.existingDisks.selector.matchExpressions[0].operator: supported"},
 		},
+		{name: "a policy for objects that there is not", spec: "objects: {policy: allow}", want: []string{`spec.objects.policy: supported values: "Allow", "Deny"`}},
+		{name: "objects that are listed and denied", spec: "objects: {policy: Deny, allowed: [{kinds: [Secret]}]}", want: []string{"spec.objects.allowed: Forbidden: allowed limits what policy Allow permits, so it needs policy Allow"}},
+		{
+			name: "objects that cannot be", spec: "objects: {allowed: [{}, {kinds: [secrets, Secret., 'Secret.a b', NetworkPolicy.networking.k8s.io], names: ['a?', '[a]', '', 'a/b', '\\*', '*']}]}",
+			want: []string{
+				"spec.objects.allowed[0].kinds: Required value: an entry lists at least one kind", "spec.objects.allowed[1].kinds[0]: must be KIND, or KIND.GROUP", "spec.objects.allowed[1].kinds[1]: must be KIND",
+				"spec.objects.allowed[1].kinds[2]: must be KIND", "spec.objects.allowed[1].names[0]: must have only letters", "spec.objects.allowed[1].names[1]: must have only letters",
+				"spec.objects.allowed[1].names[2]: must have only letters", "spec.objects.allowed[1].names[3]: must have only letters", "spec.objects.allowed[1].names[4]: must have only letters",
+			},
+		},
 		{name: "an enforcement that there is not", spec: "enforcement: deny", want: []string{`spec.enforcement: supported values: "Deny", "Warn", "Audit"`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

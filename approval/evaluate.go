@@ -34,6 +34,9 @@ type Question struct {
 	// Sources are what the disks come from. When nil, they are not evaluated; see
 	// PinsSources.
 	Sources []DiskSource
+	// Objects are the objects that are created with the VirtualMachine. When nil,
+	// they are not evaluated; see LimitsObjects.
+	Objects []Object
 	// Touched are the places that the user sets or changes.
 	Touched []Path
 	// Match, when set, compares the VirtualMachine with its template for one approval, except at the overrides of the approval. It returns the values

@@ -18,7 +18,7 @@ type Objection struct {
 	Field string
 	// Message describes what is wrong and what would be allowed. It never contains the value of a sensitive parameter.
 	Message string
-	// Reason is ReasonClosedParameter, or empty for every other objection.
+	// Reason is ReasonClosedParameter, ReasonObject, or empty for every other objection.
 	Reason string
 }
 
@@ -84,6 +84,7 @@ func (a *Approval) evaluate(q Question) (objections []Objection, candidate bool)
 		objections = append(objections, objection)
 	}
 	objections = append(objections, a.sourceObjections(q)...)
+	objections = append(objections, a.objectObjections(q)...)
 	return append(objections, a.evaluatePaths(q.Touched)...), true
 }
 

@@ -27,6 +27,8 @@ type Document struct {
 	Instancetype map[string]any
 	// Preference is input.preference, likewise.
 	Preference map[string]any
+	// Objects is input.objects: the objects that are created with a new VirtualMachine because its template has them; an empty list otherwise.
+	Objects []map[string]any
 }
 
 // Request is input.request.

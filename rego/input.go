@@ -43,6 +43,12 @@ func NewInput(d Document) (*Input, error) {
 	if err != nil {
 		return nil, fmt.Errorf("input.preference: %w", err)
 	}
+	objects := make([]*ast.Term, len(d.Objects))
+	for i, each := range d.Objects {
+		if objects[i], err = c.object(each); err != nil {
+			return nil, fmt.Errorf("input.objects[%d]: %w", i, err)
+		}
+	}
 	in := &Input{term: record(
 		"request", c.request(d.Request),
 		"object", object,
@@ -54,7 +60,8 @@ func NewInput(d Document) (*Input, error) {
 		"template", c.template(d.Template),
 		"parameters", c.texts(d.Parameters),
 		"instancetype", instancetype,
-		"preference", preference)}
+		"preference", preference,
+		"objects", ast.ArrayTerm(objects...))}
 	in.weight = c.weight
 	return in, nil
 }

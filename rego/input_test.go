@@ -33,10 +33,12 @@ func TestInputIsTheDocument(t *testing.T) {
 		},
 		Parameters:   map[string]string{"P": "1"},
 		Instancetype: map[string]any{"kind": "VirtualMachineInstancetype"},
+		Objects:      []map[string]any{{"kind": "Secret"}, {"kind": "Service", "metadata": map[string]any{"managedFields": []any{}}, "spec": map[string]any{"port": 80.0}}},
 	})
 	want := `{"instancetype": {"kind": "VirtualMachineInstancetype"}, ` +
 		`"namespace": {"annotations": {"n": "2"}, "labels": {"l": "1"}, "name": "a"}, ` +
 		`"object": {"metadata": {"name": "b"}, "spec": {"big": 9223372036854775807, "half": 0.5, "int": 8, "int64": 7, "large": 1e+300, "list": ["x", 1], "map": {"k": "v"}, "null": null, "number": 12.5, "texts": ["y"], "true": true, "whole": 9}}, ` +
+		`"objects": [{"kind": "Secret"}, {"kind": "Service", "metadata": {}, "spec": {"port": 80}}], ` +
 		`"oldObject": {}, "parameters": {"P": "1"}, "preference": null, ` +
 		`"request": {"dryRun": true, "kind": "VirtualMachine", "name": "b", "namespace": "a", "operation": "UPDATE", "requestKind": "VirtualMachine", "time": "2026-11-21T19:00:00Z", "userInfo": {"extra": {"k": ["v", "w"]}, "groups": ["g"], "uid": "1", "username": "u"}}, ` +
 		`"template": {"annotations": {}, "labels": {"x": "y"}, "name": "n", "namespace": "t", "parameters": [{"description": "", "displayName": "", "enum": ["1"], "generate": "", "name": "P", "pattern": "", "required": true, "sensitive": false, "type": "string", "value": ""}]}}`

@@ -90,6 +90,7 @@ func (m *Match) Differences() []Difference { return slices.Clone(m.differences) 
 // difference. If a value can be written in
 // several ways, as x or as "x", and the first does not fit everywhere, up to four others are tried.
 func (c *Compiled) Match(vm map[string]any, options ...MatchOption) (*Match, error) {
+	vm = released(vm)
 	m, steps := c.match(vm, options)
 	if unpinned := unpinned(vm); unpinned != nil && m.err == nil {
 		again, more := c.match(unpinned, options)

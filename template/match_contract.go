@@ -61,6 +61,28 @@ func (m *matcher) withheld(p *parameter) bool {
 	return slices.Contains(rendered.Sensitive, p.Name)
 }
 
+// released returns a VirtualMachine without the annotation that holds it back until its objects exist: a parameter that is all
+// annotations of spec.template would show it.
+func released(vm map[string]any) map[string]any {
+	path := []string{"spec", "template", "metadata", "annotations"}
+	annotations := vm
+	for _, step := range path {
+		annotations, _ = annotations[step].(map[string]any)
+	}
+	if _, held := annotations[contract.AnnotationHold]; !held {
+		return vm
+	}
+	parent := path[:len(path)-1]
+	if len(annotations) == 1 {
+		result, metadata := copiedAlong(vm, parent)
+		delete(metadata, path[len(parent)])
+		return result
+	}
+	result, left := copiedAlong(vm, path)
+	delete(left, contract.AnnotationHold)
+	return result
+}
+
 // ownedAnnotation reports whether an annotation of a VirtualMachine never comes from the template.
 func ownedAnnotation(key string) bool {
 	return key == contract.AnnotationTemplateRef || key == contract.AnnotationRendered ||

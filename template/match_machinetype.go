@@ -26,16 +26,22 @@ func unpinned(vm map[string]any) map[string]any {
 		if !strings.HasPrefix(version, prefix) {
 			continue
 		}
-		result := maps.Clone(vm)
-		below := result
-		for _, step := range path {
-			child := maps.Clone(below[step].(map[string]any))
-			below[step], below = child, child
-		}
-		below[last] = alias
+		result, machine := copiedAlong(vm, path)
+		machine[last] = alias
 		return result
 	}
 	return nil
+}
+
+// copiedAlong returns a copy of an object that can be changed at a path, and the copy of what is there. The path must exist.
+func copiedAlong(object map[string]any, path []string) (result, last map[string]any) {
+	result = maps.Clone(object)
+	last = result
+	for _, step := range path {
+		child := maps.Clone(last[step].(map[string]any))
+		last[step], last = child, child
+	}
+	return result, last
 }
 
 // closer reports whether a comparison explains a VirtualMachine better than another one: with fewer differences, or with

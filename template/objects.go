@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	virtv1 "kubevirt.io/api/core/v1"
 )
@@ -38,6 +39,18 @@ func (c *Compiled) Objects() []string {
 		names[i] = id.kind + " " + c.spell(id.name)
 	}
 	return names
+}
+
+// ObjectKinds returns the kind of each object besides the VirtualMachine, in their order.
+func (c *Compiled) ObjectKinds() []apischema.GroupKind {
+	if c.objects == nil {
+		return nil
+	}
+	kinds := make([]apischema.GroupKind, len(c.objects.identities))
+	for i, id := range c.objects.identities {
+		kinds[i] = apischema.GroupKind{Group: id.group, Kind: id.kind}
+	}
+	return kinds
 }
 
 // objects checks the objects besides the VirtualMachine, which was checked before, and reduces them to the form that is

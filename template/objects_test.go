@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/template"
@@ -57,6 +58,9 @@ func TestObjectsDoNotChangeTheVirtualMachine(t *testing.T) {
 	with, without := compile(t, vmWithObjects+theObjects), compile(t, vmWithObjects)
 	if diff := cmp.Diff([]string{"Secret ${NAME}-db", "Service ${NAME}"}, with.Objects()); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]schema.GroupKind{{Kind: "Secret"}, {Kind: "Service"}}, with.ObjectKinds()); diff != "" || without.ObjectKinds() != nil {
+		t.Errorf("kinds of objects, without objects %v (-want +got):\n%s", without.ObjectKinds(), diff)
 	}
 	values := map[string]string{"NAME": "web", "PASSWORD": "password"}
 	rendered, err := with.Render(bound(t, with, values))

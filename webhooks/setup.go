@@ -102,11 +102,16 @@ func Setup(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	var pending *objects.Reader
+	if o.ObjectKeys != nil {
+		pending = &objects.Reader{Keys: o.ObjectKeys.Keys, Now: time.Now}
+	}
 	evaluator := policyeval.New(policyeval.Options{
 		Policies:      o.Policies,
 		Namespaces:    o.Approvals,
 		Templates:     o.Templates,
 		Instancetypes: o.Instancetypes,
+		Objects:       pending,
 		Log:           policyeval.NewLog(mgr.GetLogger().WithName("decisions"), o.DecisionLogSample, nil),
 		Metrics:       decisions,
 	})
@@ -129,6 +134,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		Policies:  evaluator,
 		Sizes:     o.Instancetypes,
 		Disks:     diskcache.Reader{APIServer: storage, Cache: o.Disks},
+		Objects:   pending,
 		Exempt:    o.Exempt,
 	})
 	for _, webhook := range []serving.Webhook{

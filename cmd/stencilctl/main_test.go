@@ -62,6 +62,8 @@ var commands = map[string]struct {
 	"eval, allowed":                      {line: "stencilctl policy eval -f objects/good.yaml -p policies"},
 	"eval, as YAML":                      {line: "stencilctl policy eval -f objects/vm.yaml --instancetype objects/instancetype.yaml -p policies -o yaml"},
 	"eval, rendered":                     {line: "stencilctl policy eval -f objects/short.yaml --template objects/template.yaml -p policies"},
+	"eval, with objects":                 {line: "stencilctl policy eval -f attached/vm.yaml --template attached/template.yaml -p attached/policy.yaml"},
+	"test, with objects":                 {line: "stencilctl policy test attached/policy.yaml -v"},
 	"eval, not rendered":                 {line: "stencilctl policy eval -f objects/short.yaml -p policies/registries.yaml"},
 	"eval, updated":                      {line: "stencilctl policy eval -f objects/good.yaml --old objects/old.yaml -p changes --user ada"},
 	"eval, other namespaces":             {line: "stencilctl policy eval -f objects/old.yaml --operation DELETE -p changes --user ada"},

@@ -20,6 +20,8 @@ type Pending struct {
 	Sealed time.Time `json:"sealed"`
 	// Objects are the objects in their order in the template.
 	Objects []Object `json:"objects"`
+	// Sensitive are the values of sensitive parameters, which must not appear in logs and messages.
+	Sensitive []string `json:"sensitive,omitempty"`
 }
 
 // Object is one of them.

@@ -19,7 +19,7 @@ var (
 )
 
 func boxObjects() Pending {
-	return Pending{Sealed: now, Objects: []Object{
+	return Pending{Sealed: now, Sensitive: []string{"open-sesame"}, Objects: []Object{
 		{Version: "v1", Resource: "secrets", Manifest: json.RawMessage(`{"kind":"Secret","metadata":{"name":"web-1-db"},"stringData":{"password":"open-sesame"}}`)},
 		{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies", Manifest: json.RawMessage(`{"kind":"NetworkPolicy","metadata":{"name":"web-1"}}`)},
 	}}

@@ -5,6 +5,7 @@ import (
 
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -26,6 +27,12 @@ type Case struct {
 	// Instancetype and Preference are the objects that a VirtualMachine names, nil if it
 	// names none; Resolve sets them.
 	Instancetype, Preference map[string]any
+	// Objects are the objects that are created with a new VirtualMachine because its
+	// template has them.
+	Objects []map[string]any
+	// Secrets are the values of sensitive parameters in Objects. Those that the
+	// VirtualMachine does not contain are only here.
+	Secrets []string
 	// IgnoreSubjects is true if the user is unknown, as in an audit: the subjects of policies are
 	// ignored.
 	IgnoreSubjects bool
@@ -83,6 +90,9 @@ func (c *Case) Document() rego.Document {
 		Instancetype: c.Instancetype,
 		Preference:   c.Preference,
 	}
+	for _, object := range c.Objects {
+		d.Objects = append(d.Objects, withoutSecretData(object))
+	}
 	if c.Template != nil {
 		d.Template = c.Template.document()
 		d.Parameters = c.parameters().masked()
@@ -109,10 +119,16 @@ func (c *Case) parameters() values {
 
 // secrets returns the values of sensitive parameters.
 func (c *Case) secrets() []string {
-	if c.Template == nil {
-		return nil
+	var secrets []string
+	if c.Template != nil {
+		secrets = c.parameters().secrets()
 	}
-	return c.parameters().secrets()
+	for _, value := range c.Secrets {
+		if value != "" {
+			secrets = append(append(secrets, value), template.Encodings(value)...)
+		}
+	}
+	return secrets
 }
 
 func labelsOf(object map[string]any) labels.Set {

@@ -17,6 +17,7 @@ type input struct {
 	Parameters   map[string]string `json:"parameters"`
 	Instancetype map[string]any    `json:"instancetype"`
 	Preference   map[string]any    `json:"preference"`
+	Objects      []map[string]any  `json:"objects"`
 }
 
 type requestJSON struct {
@@ -43,6 +44,7 @@ func inputOf(d rego.Document) input {
 		Parameters:   texts(d.Parameters),
 		Instancetype: d.Instancetype,
 		Preference:   d.Preference,
+		Objects:      append([]map[string]any{}, d.Objects...),
 	}
 	if !d.Request.Time.IsZero() {
 		seconds := d.Request.Time.UTC().Truncate(time.Second)
@@ -77,6 +79,7 @@ func (in input) document() rego.Document {
 		Parameters:   in.Parameters,
 		Instancetype: in.Instancetype,
 		Preference:   in.Preference,
+		Objects:      in.Objects,
 	}
 	if in.Request.Time != nil {
 		d.Request.Time = *in.Request.Time

@@ -36,6 +36,10 @@ func (c *Case) Mask(d rego.Document) (rego.Document, []string) {
 	}
 	d.Object = m.object("object", d.Object)
 	d.OldObject = m.object("oldObject", d.OldObject)
+	d.Objects = slices.Clone(d.Objects)
+	for i, object := range d.Objects {
+		d.Objects[i] = m.object("objects["+strconv.Itoa(i)+"]", object)
+	}
 	slices.Sort(m.paths)
 	return d, m.paths
 }
@@ -59,6 +63,26 @@ func declaredSecrets(template map[string]any) []string {
 		}
 	}
 	return secrets
+}
+
+// withoutSecretData returns an object as policies may see it: a Secret without the values
+// of its data. Other objects are returned as they are.
+func withoutSecretData(object map[string]any) map[string]any {
+	if object["apiVersion"] != "v1" || object["kind"] != "Secret" {
+		return object
+	}
+	shown := maps.Clone(object)
+	for _, key := range []string{"data", "stringData"} {
+		if shown[key] == nil {
+			continue
+		}
+		masked := map[string]any{}
+		for name := range machine.MapAt(object, key) {
+			masked[name] = Masked
+		}
+		shown[key] = masked
+	}
+	return shown
 }
 
 // masker copies JSON values without secrets.

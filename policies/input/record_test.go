@@ -39,6 +39,7 @@ func full(t testing.TB) *policyinput.Case {
 		Namespace:    rego.Namespace{Name: "team-a", Labels: map[string]string{"env": "prod"}, Annotations: map[string]string{"owner": "ada"}},
 		Instancetype: map[string]any{"kind": "VirtualMachineClusterInstancetype", "spec": map[string]any{"cpu": map[string]any{"guest": 4.0}}},
 		Preference:   map[string]any{"kind": "VirtualMachineClusterPreference"},
+		Objects:      []map[string]any{{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"password": "abcdefgh"}}, {"kind": "Service", "metadata": map[string]any{"name": "web-1"}}},
 	}
 	origin, _ := policyinput.OriginOf(c.Object, "team-a")
 	c.Template = origin.Template(&metav1.ObjectMeta{UID: "uid", Labels: map[string]string{"os": "linux"}}, compiled(t))

@@ -144,6 +144,7 @@ input:
   parameters: {P: "1"}
   instancetype: {kind: VirtualMachineClusterInstancetype}
   preference: {kind: VirtualMachinePreference}
+  objects: [{kind: Secret}, {kind: Service}]
   user: {username: ada, groups: [g]}
   time: "2026-06-01T12:00:00Z"
   namespaceLabels: {tier: gold}
@@ -162,6 +163,7 @@ warn: [careful]`,
 					Parameters:   map[string]string{"P": "1"},
 					Instancetype: map[string]any{"kind": "VirtualMachineClusterInstancetype"},
 					Preference:   map[string]any{"kind": "VirtualMachinePreference"},
+					Objects:      []map[string]any{{"kind": "Secret"}, {"kind": "Service"}},
 					Namespace:    rego.Namespace{Labels: map[string]string{"tier": "gold"}, Annotations: map[string]string{"owner": "ada"}},
 				},
 				Parameters: map[string]any{"maximum": int64(3)},

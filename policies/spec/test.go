@@ -34,6 +34,9 @@ func (r *reader) document(at *field.Path, from *v1alpha1.PolicyTestInput, kinds 
 		Instancetype: r.object(at.Child("instancetype"), from.Instancetype),
 		Preference:   r.object(at.Child("preference"), from.Preference),
 	}
+	for i := range from.Objects {
+		d.Objects = append(d.Objects, r.object(at.Child("objects").Index(i), &from.Objects[i]))
+	}
 	d.Request = rego.Request{Operation: operation(from, d), Kind: kinds[0]}
 	if from.Time != nil {
 		d.Request.Time = from.Time.Time

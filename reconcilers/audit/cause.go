@@ -17,6 +17,7 @@ const (
 	ruleParameterNotAllowed = "ParameterNotAllowed"
 	ruleDifferent           = "DifferentFromTemplate"
 	ruleMoreThanTemplate    = "MoreThanTemplate"
+	ruleObjectNotAllowed    = "ObjectNotAllowed"
 	ruleExistingDisk        = "ExistingDisk"
 	ruleInstanceDifferent   = "InstanceDifferent"
 	ruleLauncherDifferent   = "LauncherDifferent"

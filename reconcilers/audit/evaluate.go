@@ -87,6 +87,7 @@ func (c comparison) evaluate(approvals []*approval.Approval) evaluation {
 		Given:     c.vm.Parameters(),
 		Match:     c.match,
 	}
+	question.Objects = approval.ObjectsOf(question.Template, c.compiled)
 	var result evaluation
 	var near *cause
 	var far []string
@@ -181,9 +182,11 @@ func (c comparison) beyond(matched *template.Match) []approval.Path {
 
 // cause describes the objections of an approval that approves the template.
 func (c comparison) cause(a *approval.Approval, objections []approval.Objection) *cause {
-	var different, more, values []string
+	var different, more, values, others []string
 	for _, o := range objections {
 		switch {
+		case o.Reason == approval.ReasonObject:
+			others = append(others, o.Field+": "+o.Message)
 		case strings.HasPrefix(o.Field, parameterPrefix):
 			values = append(values, o.Field+": "+o.Message)
 		case o.Message == added:
@@ -208,12 +211,17 @@ func (c comparison) cause(a *approval.Approval, objections []approval.Objection)
 		subject = "it"
 	case len(more) > 0:
 		rule = ruleMoreThanTemplate
+	case len(values) == 0:
+		rule = ruleObjectNotAllowed
 	}
 	if len(more) > 0 {
 		clauses = append(clauses, fmt.Sprintf("adds to %s: %s", subject, excerpt.List(more, maximumPaths, "fields")))
 	}
 	if len(values) > 0 {
 		clauses = append(clauses, excerpt.List(values, maximumPaths, "values"))
+	}
+	if len(others) > 0 {
+		clauses = append(clauses, excerpt.List(others, maximumPaths, "objects"))
 	}
 	return newCause(rule, a.Name(), "%s", strings.Join(clauses, "; "))
 }

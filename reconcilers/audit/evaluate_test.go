@@ -140,6 +140,13 @@ func TestJudge(t *testing.T) {
 		a.Spec.Parameters = []v1alpha1.ParameterConstraint{{Name: "MEMORY", Allowed: []string{"1Gi"}}, {Name: "PASSWORD", Pattern: "[a-z]+"}}
 	})
 	closed := approve("closed", overriding("spec..oops"))
+	attended := shelve(t, fedora+`  objects:
+  - {apiVersion: v1, kind: Secret, metadata: {name: web-access}}
+  - {apiVersion: v1, kind: Service, metadata: {name: web}}
+`)
+	limited := approve("limited", func(a *v1alpha1.TemplateApproval) {
+		a.Spec.Objects.Allowed = []v1alpha1.ApprovedObject{{Kinds: []string{"Service"}, Names: []string{"other"}}}
+	})
 
 	type want struct {
 		Satisfied      []string
@@ -286,6 +293,17 @@ func TestJudge(t *testing.T) {
 			name: "a value that is not allowed, and a sensitive one that is not told",
 			vm:   renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, nil), approvals: []*approval.Approval{little, ubuntuOnly},
 			want: want{Rule: ruleParameterNotAllowed, Approval: "little", Message: `parameters[MEMORY]: Invalid value: "2Gi": must be "1Gi", parameters[PASSWORD]: Invalid value: must match [a-z]+ as a whole`},
+		},
+		{
+			name:      "a machine whose objects are pending",
+			vm:        renderFrom(t, attended, "web", nil, put("spec.template.metadata", map[string]any{"annotations": map[string]any{contract.AnnotationHold: "objects"}})),
+			approvals: []*approval.Approval{plain}, templates: shelved{"golden/fedora": attended},
+			want: want{Satisfied: []string{"plain"}},
+		},
+		{
+			name: "an object of a kind that is not allowed, and one whose name is not evaluated",
+			vm:   renderFrom(t, attended, "web", nil, nil), approvals: []*approval.Approval{limited}, templates: shelved{"golden/fedora": attended},
+			want: want{Rule: ruleObjectNotAllowed, Approval: "limited", Message: "template[golden/fedora].spec.objects[0]: Secret web-access: the approval allows only Service named other"},
 		},
 		{
 			name: "fields that were changed",

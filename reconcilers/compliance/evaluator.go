@@ -49,15 +49,19 @@ type evaluator struct {
 }
 
 func (j evaluator) evaluate(ctx context.Context, t *templatecache.Template, namespace rego.Namespace) *evaluation {
-	object, sampleError := sample.Of(t)
+	vm, sampleError := sample.Of(t)
+	if vm == nil {
+		vm = &sample.VM{}
+	}
 	c := policyinput.Case{
 		Request:        rego.Request{Operation: operation, Kind: rego.KindVirtualMachine, Namespace: t.Namespace, Time: j.now},
-		Object:         object,
+		Object:         vm.Object,
+		Objects:        vm.Objects,
 		Namespace:      namespace,
 		Template:       templateOf(t),
 		IgnoreSubjects: true,
 	}
-	metadata, _ := object["metadata"].(map[string]any)
+	metadata, _ := vm.Object["metadata"].(map[string]any)
 	c.Request.Name = machine.StringAt(metadata, "name")
 	entries := j.set.Matching(c.Query())
 	result := &evaluation{sampleError: sampleError}

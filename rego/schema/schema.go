@@ -61,6 +61,7 @@ func Input(kinds []string) (map[string]any, error) {
 		"parameters":   anyObject,
 		"instancetype": instancetype,
 		"preference":   preference,
+		"objects":      list(anyObject),
 	}), nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -16,6 +17,7 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/objects"
+	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/deny"
 	"github.com/vmstencil/stencil/webhooks/internal/mutation"
@@ -42,7 +44,9 @@ type attached struct {
 	// rendered is the list of them, and names their kinds and names as in the template, which show no values.
 	rendered json.RawMessage
 	names    []string
-	binding  objects.Binding
+	// sensitive are the values of sensitive parameters.
+	sensitive []string
+	binding   objects.Binding
 }
 
 // hold adds to a rendered spec the annotation that holds the VM back until its objects exist.
@@ -69,6 +73,18 @@ func holding(spec map[string]any) map[string]any {
 	return spec
 }
 
+// sensitiveValues returns the values of sensitive parameters.
+func sensitiveValues(compiled *template.Compiled, binding *template.Binding) []string {
+	var values []string
+	for name, value := range binding.Values() {
+		if value != "" && compiled.Sensitive(name) {
+			values = append(values, value)
+		}
+	}
+	slices.Sort(values)
+	return values
+}
+
 // held is the value of the annotation.
 const held = "objects"
 
@@ -87,7 +103,7 @@ func (h *Handler) attach(ctx context.Context, request admission.Request, request
 	if err := json.Unmarshal(others.rendered, &manifests); err != nil {
 		return unavailable("the objects of the template could not be read", err)
 	}
-	pending := objects.Pending{Sealed: h.objects.Now()}
+	pending := objects.Pending{Sealed: h.objects.Now(), Sensitive: others.sensitive}
 	var causes field.ErrorList
 	for i, manifest := range manifests {
 		resource, denied, err := h.creatable(ctx, request, requester, manifest)

@@ -161,6 +161,9 @@ func TestObjectsOfATemplateAreStoredInTheVM(t *testing.T) {
 			if diff := cmp.Diff(want, manifests); diff != "" {
 				t.Errorf("objects (-want +got):\n%s", diff)
 			}
+			if diff := cmp.Diff([]string{"open-sesame"}, pending.Sensitive); diff != "" {
+				t.Errorf("sensitive values (-want +got):\n%s", diff)
+			}
 			if !pending.Sealed.Equal(sealed) {
 				t.Errorf("encrypted at %s", pending.Sealed)
 			}
@@ -318,7 +321,7 @@ func TestDenialsOfObjects(t *testing.T) {
 		},
 		{
 			name: "the objects are too large", permissions: mayCreate("ada", allObjects...), password: strings.Repeat("x", 100<<10), wantCode: 422,
-			want: invalid + at + ": Invalid value: the rendered objects have 137418 bytes when they are encrypted, and at most 131072 are possible",
+			want: invalid + at + ": Invalid value: the rendered objects have 273974 bytes when they are encrypted, and at most 131072 are possible",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

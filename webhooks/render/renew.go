@@ -54,9 +54,10 @@ func (h *Handler) renew(ctx context.Context, request admission.Request, vm machi
 
 // rename is the change of the name of a VM: what the template renders to with the old and with the new name.
 type rename struct {
-	// given are the new values of parameters that annotations of the copy give.
-	given    map[string]string
-	old, new *template.Rendered
+	// given are the new values of parameters that annotations of the copy give, and sensitive those of sensitive parameters.
+	given     map[string]string
+	sensitive []string
+	old, new  *template.Rendered
 }
 
 // renaming finds the values of a copy, and renders the template with the old and the new name.
@@ -87,20 +88,22 @@ func renaming(compiled *template.Compiled, vm machine.Object, from machine.Recor
 			r.given[name] = renamed[name]
 		}
 	}
-	if r.old, err = rendered(compiled, values, ""); err != nil {
+	if r.old, _, err = rendered(compiled, values, ""); err != nil {
 		return rename{}, false
 	}
-	r.new, err = rendered(compiled, renamed, vm.Name())
+	r.new, r.sensitive, err = rendered(compiled, renamed, vm.Name())
 	return r, err == nil
 }
 
-// rendered renders a template with values for a VM of this name, and for one of the template's name if it is empty.
-func rendered(compiled *template.Compiled, values map[string]string, name string) (*template.Rendered, error) {
+// rendered renders a template with values for a VM of this name, and for one of the template's name if it is empty. It returns the values of
+// sensitive parameters, too.
+func rendered(compiled *template.Compiled, values map[string]string, name string) (*template.Rendered, []string, error) {
 	binding, err := compiled.Bind(values)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return compiled.RenderAs(binding, name)
+	made, err := compiled.RenderAs(binding, name)
+	return made, sensitiveValues(compiled, binding), err
 }
 
 // disk reports whether a place names a disk: KubeVirt gives copies of disks other names.
@@ -117,7 +120,7 @@ func (r rename) result(vm machine.Object, namespace string) *result {
 	p := &mutation.Patch{}
 	record, _ := vm.Annotations[contract.AnnotationRendered].(string)
 	decided := &result{patch: p, objects: attached{
-		rendered: r.new.Objects(), binding: objects.Binding{Namespace: namespace, Name: vm.Name(), Record: record},
+		rendered: r.new.Objects(), sensitive: r.sensitive, binding: objects.Binding{Namespace: namespace, Name: vm.Name(), Record: record},
 	}}
 	before, _ := machine.Decode(r.old.JSON())
 	after, _ := machine.Decode(r.new.JSON())

@@ -81,6 +81,9 @@ func TestACopyHasObjectsOfItsOwn(t *testing.T) {
 	got := apply(t, request, h.Handle(t.Context(), request))
 
 	pending := opened(t, keys, got)
+	if len(pending.Sensitive) != 1 || len(pending.Sensitive[0]) != len("abcdefgh") {
+		t.Errorf("the sensitive values are %q", pending.Sensitive)
+	}
 	var names []string
 	for _, each := range pending.Objects {
 		var object struct {

@@ -55,7 +55,30 @@ func (h *Handler) evaluateCreate(ctx context.Context, request admission.Request,
 	if err != nil {
 		return approval.Decision{}, ptr.To(deny.Unavailable(err.Error()))
 	}
+	if question.Objects, err = h.objectsOf(request, vm, compiled, approvals, question); err != nil {
+		return approval.Decision{}, ptr.To(deny.Unavailable(err.Error()))
+	}
 	return approval.Evaluate(approvals, question), nil
+}
+
+// objectsOf returns the objects that are created with the VM, or nil if no approval that evaluates the user limits them. What is in the
+// annotation is created, so it is evaluated here and not where it is rendered.
+func (h *Handler) objectsOf(request admission.Request, vm machine.Object, compiled *template.Compiled, approvals []*approval.Approval, q approval.Question) ([]approval.Object, error) {
+	if approval.Exempt(approvals, q.User) || !approval.LimitsObjects(approvals) {
+		return nil, nil
+	}
+	rendered, err := h.objects.Read(vm.Object, request.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	all := approval.ObjectsOf(q.Template, compiled)
+	if len(rendered.Objects) != len(all) {
+		return nil, fmt.Errorf("the VirtualMachine has %d pending objects, and its template %d", len(rendered.Objects), len(all))
+	}
+	for i := range all {
+		all[i].Name = machine.StringAt(machine.MapAt(rendered.Objects[i], "metadata"), "name")
+	}
+	return all, nil
 }
 
 // recordMismatch returns the difference between the record of the rendering and the template, or "" if there is none.

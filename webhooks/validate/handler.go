@@ -13,6 +13,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/exemption"
+	"github.com/vmstencil/stencil/internal/objects"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
@@ -55,6 +56,8 @@ type Options struct {
 	Sizes sizing.Resolver
 	// Disks may be nil; disks that exist before their VirtualMachine are not evaluated then.
 	Disks Disks
+	// Objects reads the objects that are created with a new VirtualMachine.
+	Objects *objects.Reader
 	// Exempt are the users exempt from approvals: KubeVirt's and CDI's own controllers. Policies evaluate the VMs that
 	// they create. Of the updates by exempt users, policies evaluate only those that KubeVirt's API server makes on
 	// behalf of users. If nil, no user is exempt.
@@ -68,6 +71,7 @@ type Handler struct {
 	policies  Policies
 	sizes     sizing.Resolver
 	disks     Disks
+	objects   *objects.Reader
 	exempt    Exemptions
 }
 
@@ -76,7 +80,7 @@ func New(o Options) *Handler {
 	if o.Exempt == nil {
 		o.Exempt = exemption.Users(nil)
 	}
-	return &Handler{templates: o.Templates, approvals: o.Approvals, policies: o.Policies, sizes: o.Sizes, disks: o.Disks, exempt: o.Exempt}
+	return &Handler{templates: o.Templates, approvals: o.Approvals, policies: o.Policies, sizes: o.Sizes, disks: o.Disks, objects: o.Objects, exempt: o.Exempt}
 }
 
 // Handle implements admission.Handler.

@@ -95,6 +95,15 @@ type PolicyTestInput struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Preference *runtime.RawExtension `json:"preference,omitempty"`
 
+	// Objects is input.objects: the objects that are created with the VirtualMachine
+	// because its template has them. The values of Secrets are "***" in a cluster.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:XPreserveUnknownFields
+	Objects []runtime.RawExtension `json:"objects,omitempty"`
+
 	// User is the user that sends the request, input.request.userInfo.
 	//
 	// +optional

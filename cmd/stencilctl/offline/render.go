@@ -10,14 +10,17 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	permission "github.com/vmstencil/stencil/internal/authorization"
+	"github.com/vmstencil/stencil/internal/objects"
 	"github.com/vmstencil/stencil/rego"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/render"
@@ -55,7 +58,12 @@ func (s *Fixture) render(ctx context.Context, c *Case, user rego.UserInfo) error
 		Object:    runtime.RawExtension{Raw: raw},
 		UserInfo:  authenticationv1.UserInfo{Username: user.Username, Groups: user.Groups},
 	}}
-	handler := render.New(render.Options{Templates: fixtureCache{s}, Permissions: everybody{}, Approvals: none{}})
+	keys, _ := objects.Keys(nil).Renewed(time.Now(), func(string) bool { return true })
+	others := &objects.Reader{Keys: func() objects.Keys { return keys }, Now: time.Now}
+	handler := render.New(render.Options{Templates: fixtureCache{s}, Permissions: everybody{}, Approvals: none{}, Objects: &render.Objects{
+		Kinds: everything{}, Keys: others.Keys, Now: others.Now,
+		Try: func(context.Context, schema.GroupVersionResource, string, []byte) error { return nil },
+	}})
 	response := handler.Handle(ctx, request)
 	if !response.Allowed {
 		if response.Result != nil {
@@ -77,6 +85,11 @@ func (s *Fixture) render(ctx context.Context, c *Case, user rego.UserInfo) error
 	}
 	metadata, _ := c.Object["metadata"].(map[string]any)
 	c.Request.Name = machine.StringAt(metadata, "name")
+	read, err := others.Read(c.Object, c.Request.Namespace)
+	if err != nil {
+		return err
+	}
+	c.Objects, c.Secrets = read.Objects, read.Sensitive
 	c.Rendered = reference.String()
 	c.Notes = append(c.Notes, response.Warnings...)
 	return nil
@@ -109,6 +122,14 @@ func (everybody) Allowed(context.Context, authenticationv1.UserInfo, permission.
 
 func (everybody) May(context.Context, authenticationv1.UserInfo, permission.Action) (bool, error) {
 	return true, nil
+}
+
+// everything is every kind of object: which are created is checked by the cluster only.
+type everything struct{}
+
+func (everything) Resource(apiVersion, kind string) (schema.GroupVersionResource, error) {
+	resource, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(apiVersion, kind))
+	return resource, nil
 }
 
 // none provides no approvals.

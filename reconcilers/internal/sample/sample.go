@@ -2,6 +2,7 @@ package sample
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,6 +50,8 @@ type Error struct{ Reason, Message string }
 // VM is the VirtualMachine of a template's defaults.
 type VM struct {
 	Object map[string]any
+	// Objects are the other objects of the template.
+	Objects []map[string]any
 	// Secrets are the values of sensitive parameters in Object, and their encodings.
 	Secrets []string
 	// compiled and values are the template and the values that it was rendered from.
@@ -57,13 +60,13 @@ type VM struct {
 }
 
 // Of returns the VM of the template's defaults as it would reach the validating webhooks, without changes by other clients.
-func Of(t *templatecache.Template) (map[string]any, *Error) {
+func Of(t *templatecache.Template) (*VM, *Error) {
 	made, err := Plain(t)
 	if err != nil {
 		return nil, err
 	}
 	stamp(made.Object, t, made.compiled, made.values)
-	return made.Object, nil
+	return made, nil
 }
 
 // Plain returns the same VM as if a user had written it without a template: in the template's namespace, with a name, and without a
@@ -77,11 +80,11 @@ func Plain(t *templatecache.Template) (*VM, *Error) {
 	if len(missing) > 0 {
 		return nil, required(missing)
 	}
-	object, binding, err := render(compiled, values)
+	object, others, binding, err := render(compiled, values)
 	if err != nil {
 		return nil, unrendered(err)
 	}
-	made := &VM{Object: object, compiled: compiled, values: values}
+	made := &VM{Object: object, Objects: others, compiled: compiled, values: values}
 	for name, value := range binding.Values() {
 		if value != "" && compiled.Sensitive(name) {
 			made.Secrets = append(append(made.Secrets, template.Encodings(value)...), value)
@@ -110,7 +113,7 @@ func Outline(t *templatecache.Template) (map[string]any, *Error) {
 	if missing = slices.DeleteFunc(missing, func(name string) bool { return open[name] }); len(missing) > 0 {
 		return nil, required(missing)
 	}
-	object, _, err := render(compiled, values)
+	object, _, _, err := render(compiled, values)
 	if err != nil {
 		return nil, unrendered(err)
 	}
@@ -132,17 +135,21 @@ func unrendered(err error) *Error {
 	return &Error{v1beta1.ReasonNotRendered, fmt.Sprintf("its defaults make no VirtualMachine: %v", err)}
 }
 
-func render(compiled *template.Compiled, values map[string]string) (map[string]any, *template.Binding, error) {
-	binding, err := compiled.Bind(values)
-	if err != nil {
-		return nil, nil, err
+func render(compiled *template.Compiled, values map[string]string) (object map[string]any, others []map[string]any, binding *template.Binding, err error) {
+	if binding, err = compiled.Bind(values); err != nil {
+		return nil, nil, nil, err
 	}
 	rendered, err := compiled.Render(binding)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	object, err := machine.Decode(bytes.Clone(rendered.JSON()))
-	return object, binding, err
+	if list := rendered.Objects(); list != nil {
+		if err = json.Unmarshal(list, &others); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	object, err = machine.Decode(bytes.Clone(rendered.JSON()))
+	return object, others, binding, err
 }
 
 // place sets the VM's namespace to the template's, and its name if it has none.

@@ -49,12 +49,16 @@ spec:
   virtualMachine:
     metadata: {generateName: box-, annotations: {pin: "${PIN}"}}
     spec: {runStrategy: Halted, instancetype: {name: "${SIZE}"}, template: {spec: {domain: {devices: {}}}}}
+  objects: [{apiVersion: v1, kind: Secret, metadata: {name: "${SIZE}"}}]
 `)
-	object, problem := Of(found)
+	made, problem := Of(found)
 	if problem != nil {
 		t.Fatal(problem.Message)
 	}
-	metadata := object["metadata"].(map[string]any)
+	if diff := cmp.Diff([]map[string]any{{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "small"}}}, made.Objects); diff != "" {
+		t.Error(diff)
+	}
+	metadata := made.Object["metadata"].(map[string]any)
 	annotations := metadata["annotations"].(map[string]any)
 	record, _ := annotations["template.kubevirt.io/rendered"].(string)
 	if !strings.Contains(record, `"sensitive":["PIN"]`) {

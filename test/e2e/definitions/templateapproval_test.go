@@ -40,6 +40,11 @@ spec:
   existingDisks:
     policy: Allow
     selector: {matchExpressions: [{key: velero.io/restore-name, operator: Exists}]}
+  objects:
+    policy: Allow
+    allowed:
+    - {kinds: [Secret, NetworkPolicy.networking.k8s.io], names: ["*-access", web]}
+    - {kinds: [Service]}
   subjects:
   - {kind: Group, name: team-a}
   - {kind: User, name: "ada@example.com"}
@@ -110,6 +115,13 @@ func TestWhatTheAPIServerRefusesOfAnApproval(t *testing.T) {
 		{name: "a policy for existing disks that there is not", spec: with(`"existingDisks":{"policy":"Refuse"}`), want: `spec.existingDisks.policy: Unsupported value: "Refuse"`},
 		{name: "existing disks that are selected and denied", spec: with(`"existingDisks":{"selector":{}}`), want: "spec.existingDisks.selector: Invalid value"},
 		{name: "a selector of existing disks without values", spec: with(`"existingDisks":{"policy":"Allow","selector":{"matchExpressions":[{"key":"a","operator":"In"}]}}`), want: "operators In and NotIn need values"},
+		{name: "no objects", spec: with(`"objects":{"policy":"Deny"}`)},
+		{name: "the most objects there can be", spec: with(`"objects":{"allowed":` + many(32, `{"kinds":`+many(32, `"Kind#.example.org"`)+`,"names":`+many(32, `"*-#"`)+`}`) + `}`)},
+		{name: "a policy for objects that there is not", spec: with(`"objects":{"policy":"Refuse"}`), want: `spec.objects.policy: Unsupported value: "Refuse"`},
+		{name: "objects that are listed and denied", spec: with(`"objects":{"policy":"Deny","allowed":[{"kinds":["Secret"]}]}`), want: "spec.objects.allowed: Invalid value"},
+		{name: "objects without kinds", spec: with(`"objects":{"allowed":[{"names":["a"]}]}`), want: "spec.objects.allowed[0].kinds: Required value"},
+		{name: "a resource in place of a kind", spec: with(`"objects":{"allowed":[{"kinds":["secrets"]}]}`), want: "spec.objects.allowed[0].kinds[0]: Invalid value"},
+		{name: "a range in place of a name", spec: with(`"objects":{"allowed":[{"kinds":["Secret"],"names":["[a-z]"]}]}`), want: "spec.objects.allowed[0].names[0]: Invalid value"},
 
 		{name: "nowhere", spec: `{"templates":[{"namespace":"golden","name":"fedora"}]}`, want: "spec.namespaces: Required value"},
 		{name: "a list of no namespaces", spec: `{"namespaces":[],"templates":[{"namespace":"golden","name":"fedora"}]}`, want: "spec.namespaces: Required value"},

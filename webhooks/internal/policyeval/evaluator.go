@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/objects"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/rego"
@@ -47,6 +48,8 @@ type Options struct {
 	Namespaces    Namespaces
 	Templates     Templates
 	Instancetypes sizing.Resolver
+	// Objects reads the objects that are created with a new VirtualMachine.
+	Objects *objects.Reader
 	// Log receives the decision log. If nil, decisions are not logged.
 	Log *Log
 	// Metrics counts decisions. If nil, decisions are not counted.
@@ -107,6 +110,13 @@ func (e *Evaluator) evaluate(ctx context.Context, set *policyset.Set, request ad
 	entries := set.Matching(c.Query())
 	if len(entries) == 0 {
 		return none, false, nil
+	}
+	if c.Request.Kind == rego.KindVirtualMachine && c.Request.Operation == string(admissionv1.Create) && !c.Viewed() {
+		rendered, err := e.options.Objects.Read(c.Object, request.Namespace)
+		if err != nil {
+			return none, false, err
+		}
+		c.Objects, c.Secrets = rendered.Objects, rendered.Sensitive
 	}
 	unresolved := c.Resolve(ctx, e.options.Instancetypes)
 	document := c.Document()
