@@ -46,7 +46,7 @@ type attached struct {
 	names    []string
 	// sensitive are the values of sensitive parameters.
 	sensitive []string
-	binding  objects.Binding
+	binding   objects.Binding
 }
 
 // hold adds to a rendered spec the annotation that holds the VM back until its objects exist.
