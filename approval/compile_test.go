@@ -89,6 +89,7 @@ func TestCompileRejects(t *testing.T) {
 			want: []string{"spec.existingDisks.selector.matchExpressions[0].operator: supported"},
 		},
 		{name: "a policy for objects that there is not", spec: "objects: {policy: allow}", want: []string{`spec.objects.policy: supported values: "Allow", "Deny"`}},
+		{name: "rights to objects that there are not", spec: "objects: {allowed: [{kinds: [Secret], rights: template}]}", want: []string{`spec.objects.allowed[0].rights: supported values: "User", "Template"`}},
 		{name: "objects that are listed and denied", spec: "objects: {policy: Deny, allowed: [{kinds: [Secret]}]}", want: []string{"spec.objects.allowed: Forbidden: allowed limits what policy Allow permits, so it needs policy Allow"}},
 		{
 			name: "objects that cannot be", spec: "objects: {allowed: [{}, {kinds: [secrets, Secret., 'Secret.a b', NetworkPolicy.networking.k8s.io], names: ['a?', '[a]', '', 'a/b', '\\*', '*']}]}",

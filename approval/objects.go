@@ -22,6 +22,8 @@ type Object struct {
 	Name string
 	// Description is its kind and its name as in the template, so that it contains no values of parameters.
 	Description string
+	// Lent reports that the template lends the right to create it.
+	Lent bool
 }
 
 // ObjectDeclarations are the objects of a template; a template.Compiled has them.
@@ -30,6 +32,8 @@ type ObjectDeclarations interface {
 	Objects() []string
 	// ObjectKinds are their kinds, in the same order.
 	ObjectKinds() []schema.GroupKind
+	// LendsObject reports whether the template lends the right to create one of them.
+	LendsObject(i int) bool
 }
 
 // ObjectsOf returns the objects of a template, without names.
@@ -37,7 +41,7 @@ func ObjectsOf(t Template, declared ObjectDeclarations) []Object {
 	at := field.NewPath(fmt.Sprintf("template[%s/%s]", t.Namespace, t.Name), "spec", "objects")
 	var all []Object
 	for i, description := range declared.Objects() {
-		all = append(all, Object{Field: at.Index(i).String(), GroupKind: declared.ObjectKinds()[i], Description: description})
+		all = append(all, Object{Field: at.Index(i).String(), GroupKind: declared.ObjectKinds()[i], Description: description, Lent: declared.LendsObject(i)})
 	}
 	return all
 }
@@ -54,21 +58,23 @@ func (a *Approval) limitsObjects() bool {
 	return a.objects.Policy == v1alpha1.ObjectDeny || len(a.objects.Allowed) > 0
 }
 
-// objectObjections returns one objection for each object that the approval does not allow.
+// objectObjections returns one objection for each object that the approval does not allow. An object of which the template lends the right to
+// create it is allowed only by an entry.
 func (a *Approval) objectObjections(q Question) []Objection {
-	if !a.limitsObjects() {
-		return nil
-	}
 	allowed := "no objects of templates"
 	if len(a.objects.Allowed) > 0 {
 		allowed = "only " + a.describeObjects()
 	}
 	var objections []Objection
 	for _, object := range q.Objects {
-		if slices.ContainsFunc(a.objects.Allowed, func(entry v1alpha1.ApprovedObject) bool { return listsObject(entry, object) }) {
+		if !a.limitsObjects() && !object.Lent || slices.ContainsFunc(a.objects.Allowed, func(entry v1alpha1.ApprovedObject) bool { return listsObject(entry, object) }) {
 			continue
 		}
-		objection := a.object(object.Field, fmt.Sprintf("%s: the approval allows %s; use another template, or ask a cluster admin to list the object in objects", object.Description, allowed))
+		message := fmt.Sprintf("%s: the approval allows %s; use another template, or ask a cluster admin to list the object in objects", object.Description, allowed)
+		if object.Lent {
+			message = object.Description + ": the template lends the right to create it, which the approval does not allow; use another template, or ask a cluster admin to list the object in objects with rights: Template"
+		}
+		objection := a.object(object.Field, message)
 		objection.Reason = ReasonObject
 		objections = append(objections, objection)
 	}
@@ -76,7 +82,7 @@ func (a *Approval) objectObjections(q Question) []Objection {
 }
 
 func listsObject(entry v1alpha1.ApprovedObject, object Object) bool {
-	return slices.Contains(entry.Kinds, object.String()) &&
+	return slices.Contains(entry.Kinds, object.String()) && (!object.Lent || entry.Rights == v1alpha1.ObjectRightsTemplate) &&
 		(len(entry.Names) == 0 || object.Name == "" || slices.ContainsFunc(entry.Names, func(pattern string) bool {
 			matches, err := path.Match(pattern, object.Name)
 			return matches && err == nil
@@ -119,6 +125,11 @@ func validateObjects(objects v1alpha1.ApprovedObjects, at *field.Path) field.Err
 		at := at.Child("allowed").Index(i)
 		if len(entry.Kinds) == 0 {
 			causes = append(causes, field.Required(at.Child("kinds"), "an entry lists at least one kind"))
+		}
+		switch entry.Rights {
+		case "", v1alpha1.ObjectRightsUser, v1alpha1.ObjectRightsTemplate:
+		default:
+			causes = append(causes, field.NotSupported(at.Child("rights"), entry.Rights, []v1alpha1.ObjectRights{v1alpha1.ObjectRightsUser, v1alpha1.ObjectRightsTemplate}))
 		}
 		for j, kind := range entry.Kinds {
 			if !kindPattern.MatchString(kind) {

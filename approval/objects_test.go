@@ -21,6 +21,39 @@ func (declaredObjects) ObjectKinds() []schema.GroupKind {
 	return []schema.GroupKind{{Kind: "Secret"}, {Group: "networking.k8s.io", Kind: "NetworkPolicy"}}
 }
 
+func (declaredObjects) LendsObject(int) bool { return false }
+
+// lentObjects are the same, and the template lends the right to create the first one.
+type lentObjects struct{ declaredObjects }
+
+func (lentObjects) LendsObject(i int) bool { return i == 0 }
+
+func TestObjectsThatTemplatesLend(t *testing.T) {
+	const objection = "Secret ${NAME}-access: the template lends the right to create it, which the approval does not allow; use another template, or ask a cluster admin to list the object in objects with rights: Template"
+	for name, tc := range map[string]struct {
+		approval string
+		want     int
+	}{
+		"an approval that limits nothing":    {approval: "", want: 1},
+		"Allow":                              {approval: "objects: {policy: Allow}", want: 1},
+		"Deny":                               {approval: "objects: {policy: Deny}", want: 2},
+		"an entry for users who may":         {approval: "objects: {allowed: [{kinds: [Secret, NetworkPolicy.networking.k8s.io], rights: User}]}", want: 1},
+		"an entry with rights":               {approval: "objects: {allowed: [{kinds: [Secret, NetworkPolicy.networking.k8s.io], rights: Template}]}"},
+		"an entry with rights for this name": {approval: "objects: {allowed: [{kinds: [NetworkPolicy.networking.k8s.io]}, {kinds: [Secret], names: ['*-access'], rights: Template}]}"},
+		"an entry with rights for another":   {approval: "objects: {allowed: [{kinds: [Secret, NetworkPolicy.networking.k8s.io]}, {kinds: [Secret], names: [web], rights: Template}]}", want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			question := approval.Question{Template: approval.Template{Namespace: "golden", Name: "fedora"}}
+			question.Objects = approval.ObjectsOf(question.Template, lentObjects{})
+			question.Objects[0].Name, question.Objects[1].Name = "web-access", "web"
+			got := compile(t, "a", tc.approval).Objections(question)
+			if len(got) != tc.want || tc.want > 0 && got[0].Message != objection {
+				t.Errorf("objections %v, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestObjectsBesidesTheVirtualMachine(t *testing.T) {
 	const (
 		secret = "template[golden/fedora].spec.objects[0]: Secret ${NAME}-access: "

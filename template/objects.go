@@ -22,7 +22,15 @@ type objects struct {
 type identity struct {
 	group, kind string
 	name        []segment
+	// lent reports that the template lends the right to create the object.
+	lent bool
 }
+
+// Values of the field rights of an object, which is not rendered.
+const (
+	rightsUser     = "User"
+	rightsTemplate = "Template"
+)
 
 // carriedByObjects are the fields of metadata that a rendered object besides the VirtualMachine has.
 var carriedByObjects = []string{"annotations", "labels", "name", "namespace"}
@@ -52,6 +60,9 @@ func (c *Compiled) ObjectKinds() []apischema.GroupKind {
 	}
 	return kinds
 }
+
+// LendsObject reports whether the template lends users the right to create one of its Objects, by rights: Template.
+func (c *Compiled) LendsObject(i int) bool { return c.objects.identities[i].lent }
 
 // objects checks the objects besides the VirtualMachine, which was checked before, and reduces them to the form that is
 // rendered.
@@ -93,6 +104,7 @@ func (c *checker) object(n, namespace *node, at *location) identity {
 		c.unfit(n, vmSchema(), at)
 		return identity{}
 	}
+	var id identity
 	kept := n.members[:0]
 	for _, m := range n.members {
 		place := at.member(m.key)
@@ -102,6 +114,9 @@ func (c *checker) object(n, namespace *node, at *location) identity {
 		case strings.Contains(m.key, "$"):
 			c.problems.invalid(place.String(), shown(m.key), "this key cannot be a parameter")
 		case m.key == "apiVersion", m.key == "kind":
+		case m.key == "rights":
+			id.lent = c.rights(&m.value, place)
+			continue
 		case m.key == "metadata":
 			if generated := m.value.get("generateName"); generated != nil {
 				c.problems.add(field.Forbidden(field.NewPath(place.field("generateName").String()), "an object has a name, which may contain placeholders"))
@@ -116,7 +131,6 @@ func (c *checker) object(n, namespace *node, at *location) identity {
 		kept = append(kept, m)
 	}
 	n.members = kept
-	var id identity
 	if group, _, found := strings.Cut(c.literal(n, "apiVersion", at), "/"); found {
 		id.group = group
 	}
@@ -127,6 +141,15 @@ func (c *checker) object(n, namespace *node, at *location) identity {
 		c.objectNamespace(metadata, namespace, at.field("metadata").field("namespace"))
 	}
 	return id
+}
+
+// rights reports whether the template lends the right to create an object.
+func (c *checker) rights(value *node, at *location) bool {
+	if value.kind == kindString && (value.text == rightsUser || value.text == rightsTemplate) {
+		return value.text == rightsTemplate
+	}
+	c.problems.add(field.NotSupported(field.NewPath(at.String()), value.shown(), []string{rightsUser, rightsTemplate}))
+	return false
 }
 
 // literal returns a required text without placeholders: the kinds of its objects do not depend on the values that a user

@@ -132,6 +132,33 @@ func TestDigestCoversObjects(t *testing.T) {
 	}
 }
 
+func TestRightsAreNotRendered(t *testing.T) {
+	compiled := mustCompile(t, parse(t, `
+virtualMachine: {}
+objects:
+- {apiVersion: v1, kind: Secret, metadata: {name: a}}
+- {apiVersion: v1, kind: Secret, metadata: {name: b}, rights: User}
+- {apiVersion: v1, kind: Secret, metadata: {name: c}, rights: Template, data: {rights: Template}}
+- {apiVersion: v1, kind: Secret, metadata: {name: d}, rights: null}
+`))
+	var lent []bool
+	for i := range compiled.Objects() {
+		lent = append(lent, compiled.LendsObject(i))
+	}
+	if diff := cmp.Diff([]bool{false, false, true, false}, lent); diff != "" {
+		t.Errorf("lent (-want +got):\n%s", diff)
+	}
+	rendered, err := compiled.Render(bound(t, compiled, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}},{"apiVersion":"v1","kind":"Secret","metadata":{"name":"b"}},` +
+		`{"apiVersion":"v1","data":{"rights":"Template"},"kind":"Secret","metadata":{"name":"c"}},{"apiVersion":"v1","kind":"Secret","metadata":{"name":"d"}}]`
+	if diff := cmp.Diff(want, string(rendered.Objects())); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}
+
 func TestObjectsThatDoNotCompile(t *testing.T) {
 	const valid = `apiVersion: v1, kind: Secret, metadata: {name: a}`
 	for name, tc := range map[string]struct {
@@ -149,6 +176,14 @@ func TestObjectsThatDoNotCompile(t *testing.T) {
 				`spec.objects[1].metadata.name: Required value`,
 				`spec.objects[2].metadata.name: Invalid value: must be a string, not a list`,
 				`spec.objects[2].kind: Invalid value: 7: must be a string, not a number`,
+			},
+		},
+		"rights that there are not": {
+			spec: `{parameters: [{name: A}], objects: [{apiVersion: v1, kind: Secret, metadata: {name: a}, rights: template}, {apiVersion: v1, kind: Secret, metadata: {name: b}, rights: "${A}"}, {apiVersion: v1, kind: Secret, metadata: {name: c}, rights: {a: b}}]}`,
+			want: []string{
+				`spec.objects[0].rights: Unsupported value: "template": supported values: "User", "Template"`,
+				`spec.objects[1].rights: Unsupported value: "${A}": supported values: "User", "Template"`,
+				`spec.objects[2].rights: Unsupported value: supported values: "User", "Template"`,
 			},
 		},
 		"what is no object": {

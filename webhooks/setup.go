@@ -72,6 +72,8 @@ type Options struct {
 	// VirtualMachines of such templates are denied.
 	ObjectKeys      *objectkeys.Cache
 	ObjectResources []string
+	// LentObjectResources are those of them of which templates may lend the right to create them.
+	LentObjectResources []string
 	// ObjectAccount is the username under which they are created.
 	ObjectAccount string
 	Defaulting    Defaulting
@@ -218,7 +220,7 @@ func attachable(mgr manager.Manager, o Options, storage *disks.APIServer) (*rend
 		return nil, fmt.Errorf("making the client of objects: %w", err)
 	}
 	return &render.Objects{
-		Kinds: objects.NewKinds(mgr.GetRESTMapper(), o.ObjectResources), Keys: o.ObjectKeys.Keys, Now: time.Now,
+		Kinds: objects.NewKinds(mgr.GetRESTMapper(), o.ObjectResources, o.LentObjectResources), Keys: o.ObjectKeys.Keys, Now: time.Now,
 		VirtualMachine: storage.VirtualMachine,
 		Try: func(ctx context.Context, resource schema.GroupVersionResource, namespace string, manifest []byte) error {
 			return objects.Try(ctx, client, resource, namespace, manifest)

@@ -48,7 +48,9 @@ type options struct {
 	// objectKeys is the name of the Secret with the keys that encrypt them until then.
 	objectAccount   string
 	objectResources program.List
-	objectKeys      string
+	// lentObjectResources are those of them of which templates may lend the right to create them.
+	lentObjectResources program.List
+	objectKeys          string
 	// readinessDryRun enables trying templates in dry runs.
 	readinessDryRun bool
 	// decisionLogSample is the fraction of policy decisions that is logged.
@@ -139,6 +141,8 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"Full name of the service account as which the manager creates the objects that templates have besides the VirtualMachine; it must be permitted to impersonate it. If empty, VirtualMachines of templates with objects are denied.")
 	flags.Var(&o.objectResources, "object-resources",
 		"Resources, separated by commas, of these objects, such as secrets and networkpolicies.networking.k8s.io. Templates with others are denied.")
+	flags.Var(&o.lentObjectResources, "lent-object-resources",
+		"Resources, separated by commas, of these objects that templates may create, by rights: Template, for users without the right to create them.")
 	flags.StringVar(&o.objectKeys, "object-keys-secret", "stencil-object-keys",
 		"Secret in the manager's own namespace that holds the keys with which these objects are encrypted until they are created. The manager makes it.")
 	flags.StringVar(&o.apiserverUser, "apiserver-user", "",

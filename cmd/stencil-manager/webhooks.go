@@ -27,6 +27,8 @@ func (o *options) webhooks(server *serving.Server, c caches) webhooks.Options {
 		ObjectKeys:        c.objectKeys,
 		ObjectResources:   o.objectResources,
 		ObjectAccount:     o.objectAccount,
+
+		LentObjectResources: o.lentObjectResources,
 		Defaulting: webhooks.Defaulting{
 			Socket:     o.defaultingSocket,
 			Policy:     o.defaultingPolicy(),

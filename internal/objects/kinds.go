@@ -12,15 +12,29 @@ import (
 type Kinds struct {
 	mapper    meta.RESTMapper
 	permitted sets.Set[schema.GroupResource]
+	lent      sets.Set[schema.GroupResource]
 }
 
-// NewKinds returns the kinds of resources such as secrets and networkpolicies.networking.k8s.io.
-func NewKinds(mapper meta.RESTMapper, resources []string) Kinds {
-	k := Kinds{mapper: mapper, permitted: sets.Set[schema.GroupResource]{}}
-	for _, each := range resources {
-		k.permitted.Insert(schema.ParseGroupResource(each))
+// NewKinds returns the kinds of resources such as secrets and networkpolicies.networking.k8s.io. Templates may lend the right to create those
+// that are in lent too.
+func NewKinds(mapper meta.RESTMapper, resources, lent []string) Kinds {
+	return Kinds{mapper: mapper, permitted: resourcesOf(resources), lent: resourcesOf(lent)}
+}
+
+func resourcesOf(texts []string) sets.Set[schema.GroupResource] {
+	all := sets.Set[schema.GroupResource]{}
+	for _, each := range texts {
+		all.Insert(schema.ParseGroupResource(each))
 	}
-	return k
+	return all
+}
+
+// Lent returns why templates may not lend the right to create a resource; empty if they may.
+func (k Kinds) Lent(resource schema.GroupResource) Denied {
+	if k.lent.Has(resource) {
+		return ""
+	}
+	return Denied(fmt.Sprintf("templates lend no right to create %s in this cluster: a cluster admin can permit it in the values of Stencil's chart, objects.lentResources", resource))
 }
 
 // Denied is why no objects of a kind are created.

@@ -73,7 +73,7 @@ func TestResource(t *testing.T) {
 			if tc.mapper == nil {
 				tc.mapper = mapper
 			}
-			got, err := NewKinds(tc.mapper, tc.permitted).Resource(tc.apiVersion, tc.kind)
+			got, err := NewKinds(tc.mapper, tc.permitted, nil).Resource(tc.apiVersion, tc.kind)
 			if tc.wantError == "" {
 				if err != nil || got.String() != tc.want {
 					t.Errorf("got %s, %v; want %s", got, err, tc.want)
@@ -85,5 +85,19 @@ func TestResource(t *testing.T) {
 				t.Errorf("got %s, %v (denied: %t); want %s", got, err, denied != "", tc.wantError)
 			}
 		})
+	}
+}
+
+func TestLent(t *testing.T) {
+	kinds := NewKinds(nil, nil, []string{"configmaps", "networkpolicies.networking.k8s.io"})
+	for resource, want := range map[string]string{
+		"configmaps":                        "",
+		"networkpolicies.networking.k8s.io": "",
+		"secrets":                           "templates lend no right to create secrets in this cluster: a cluster admin can permit it in the values of Stencil's chart, objects.lentResources",
+		"configmaps.example.com":            "templates lend no right to create configmaps.example.com in this cluster: a cluster admin can permit it in the values of Stencil's chart, objects.lentResources",
+	} {
+		if got := kinds.Lent(schema.ParseGroupResource(resource)); got.Error() != want {
+			t.Errorf("%s: %q, want %q", resource, got, want)
+		}
 	}
 }

@@ -56,6 +56,10 @@ func TestObjects(t *testing.T) {
 				},
 			}),
 		},
+		"resources that templates lend": {
+			values: `{objects: {lentResources: [configmaps, secrets]}}`,
+			want:   merged(manager, map[string]any{deployment + " {" + container + ".args}": items{"--object-resources=secrets,configmaps,services", "--lent-object-resources=configmaps,secrets"}}),
+		},
 		"a resource called secrets in another group can be read": {
 			values: `{objects: {resources: [secrets.example.com]}}`,
 			want: merged(manager, map[string]any{
@@ -93,6 +97,13 @@ func TestValuesOfObjectsThatAreNoResources(t *testing.T) {
 				t.Errorf("it was accepted: %s", stderr)
 			}
 		})
+	}
+}
+
+func TestTemplatesLendOnlyWhatTheyCreate(t *testing.T) {
+	_, stderr, ok := helm(t, "", "template", "stencil", chartFolder(t), "--namespace", install.Namespace, "--set-json", `objects.lentResources=["pods"]`)
+	if ok || !strings.Contains(stderr, "objects.lentResources has pods, which objects.resources does not have: templates create only those") {
+		t.Errorf("it was accepted: %s", stderr)
 	}
 }
 

@@ -61,6 +61,14 @@ var writableKeys = []string{
 	"prometheus.io/", "monitoring.coreos.com/", "istio.io/dataplane-mode", "istio.io/use-waypoint", "app.kubernetes.io/",
 }
 
+func texts(list []any) []string {
+	var all []string
+	for _, each := range list {
+		all = append(all, fmt.Sprint(each))
+	}
+	return all
+}
+
 // ManagerArgs returns the flags that make a stencil-manager serve this release with a certificate authority of its own: those
 // that the chart gives the manager in the cluster and that name objects of the release.
 func (o Options) ManagerArgs() []string {
@@ -74,10 +82,7 @@ func (o Options) ManagerArgs() []string {
 	resources := []string{"secrets", "configmaps", "services"}
 	values, _ := o.Values["objects"].(map[string]any)
 	if listed, found := values["resources"].([]any); found {
-		resources = nil
-		for _, each := range listed {
-			resources = append(resources, fmt.Sprint(each))
-		}
+		resources = texts(listed)
 	}
 	objectAccount := "system:serviceaccount:" + o.Namespace + ":" + prefix + "-objects"
 	if len(resources) > 0 {
@@ -104,6 +109,9 @@ func (o Options) ManagerArgs() []string {
 	}
 	if len(resources) > 0 {
 		arguments = append(arguments, "--object-account="+objectAccount, "--object-resources="+strings.Join(resources, ","), "--object-keys-secret="+prefix+"-object-keys")
+		if lent, found := values["lentResources"].([]any); found {
+			arguments = append(arguments, "--lent-object-resources="+strings.Join(texts(lent), ","))
+		}
 	}
 	entryPoints, _ := o.Values["entryPoints"].(map[string]any)
 	var open []string

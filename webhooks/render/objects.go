@@ -28,6 +28,8 @@ type Objects struct {
 	// Kinds finds where objects are created.
 	Kinds interface {
 		Resource(apiVersion, kind string) (schema.GroupVersionResource, error)
+		// Lent returns why templates may not lend the right to create a resource; empty if they may.
+		Lent(resource schema.GroupResource) objects.Denied
 	}
 	// Try creates an object in a dry run. The error is an objects.Denied if it cannot be created.
 	Try func(ctx context.Context, resource schema.GroupVersionResource, namespace string, manifest []byte) error
@@ -44,6 +46,8 @@ type attached struct {
 	// rendered is the list of them, and names their kinds and names as in the template, which show no values.
 	rendered json.RawMessage
 	names    []string
+	// lent reports for each whether the template lends the right to create it.
+	lent []bool
 	// sensitive are the values of sensitive parameters.
 	sensitive []string
 	binding   objects.Binding
@@ -106,7 +110,7 @@ func (h *Handler) attach(ctx context.Context, request admission.Request, request
 	pending := objects.Pending{Sealed: h.objects.Now(), Sensitive: others.sensitive}
 	var causes field.ErrorList
 	for i, manifest := range manifests {
-		resource, denied, err := h.creatable(ctx, request, requester, manifest)
+		resource, denied, err := h.creatable(ctx, request, requester, manifest, others.lent[i])
 		if err != nil {
 			return unavailable("whether the objects of the template can be created could not be checked", err)
 		}
@@ -144,7 +148,7 @@ func (h *Handler) taken(ctx context.Context, vm objects.Binding) bool {
 }
 
 // creatable returns where an object is created, or why it is not: the reason must not contain values of the template.
-func (h *Handler) creatable(ctx context.Context, request admission.Request, requester authenticationv1.UserInfo, manifest json.RawMessage) (resource schema.GroupVersionResource, denied string, err error) {
+func (h *Handler) creatable(ctx context.Context, request admission.Request, requester authenticationv1.UserInfo, manifest json.RawMessage, lent bool) (resource schema.GroupVersionResource, denied string, err error) {
 	var kind struct{ APIVersion, Kind string }
 	if err := json.Unmarshal(manifest, &kind); err != nil {
 		return resource, "", err
@@ -157,10 +161,14 @@ func (h *Handler) creatable(ctx context.Context, request admission.Request, requ
 	if err != nil {
 		return resource, "", err
 	}
-	may, err := h.permissions.May(ctx, requester, permission.Action{
+	may := lent
+	if lent {
+		if denied := h.objects.Kinds.Lent(resource.GroupResource()); denied != "" {
+			return resource, denied.Error(), nil
+		}
+	} else if may, err = h.permissions.May(ctx, requester, permission.Action{
 		Verb: permission.Create, Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Namespace: request.Namespace,
-	})
-	if err != nil {
+	}); err != nil {
 		return resource, "", err
 	}
 	if !may {

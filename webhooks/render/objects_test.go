@@ -61,7 +61,7 @@ func objectsOf(resources ...string) (*render.Objects, objects.Keys) {
 		resources = []string{"secrets", "services", "networkpolicies.networking.k8s.io"}
 	}
 	return &render.Objects{
-		Kinds: objects.NewKinds(mapper, resources), Keys: func() objects.Keys { return keys }, Now: func() time.Time { return sealed },
+		Kinds: objects.NewKinds(mapper, resources, []string{"secrets"}), Keys: func() objects.Keys { return keys }, Now: func() time.Time { return sealed },
 		Try:            func(context.Context, schema.GroupVersionResource, string, []byte) error { return nil },
 		VirtualMachine: func(context.Context, string, string) (map[string]any, error) { return nil, nil },
 	}, keys
@@ -204,6 +204,8 @@ func (unmapped) Resource(string, string) (schema.GroupVersionResource, error) {
 	return schema.GroupVersionResource{}, errors.New("finding the resource: connection refused")
 }
 
+func (unmapped) Lent(schema.GroupResource) objects.Denied { return "" }
+
 // taken denies Services.
 func taken(_ context.Context, resource schema.GroupVersionResource, _ string, _ []byte) error {
 	if resource.Resource == "services" {
@@ -250,6 +252,17 @@ func TestTheObjectsOfAVMThatExists(t *testing.T) {
 	}
 }
 
+func TestATemplateLendsTheRightToCreateAnObject(t *testing.T) {
+	dependencies, keys := objectsOf()
+	lends := strings.Replace(boxWithObjects, "{apiVersion: v1, kind: Secret,", "{apiVersion: v1, rights: Template, kind: Secret,", 1)
+	h := objectsHandler(t, lends, render.Options{Permissions: mayCreate("ada", "services", "networkpolicies"), Objects: dependencies})
+	request := create(t, "metadata: {name: web-1, annotations: {template.kubevirt.io/template-ref: golden/box}}")
+	pending := opened(t, keys, apply(t, request, h.Handle(t.Context(), request)))
+	if len(pending.Objects) != 3 || strings.Contains(string(pending.Objects[0].Manifest), "rights") {
+		t.Errorf("objects %s", pending.Objects)
+	}
+}
+
 func TestDenialsOfObjects(t *testing.T) {
 	const (
 		invalid = `VirtualMachine.kubevirt.io "web-1" is invalid: `
@@ -278,6 +291,14 @@ func TestDenialsOfObjects(t *testing.T) {
 		{name: "another user has them", permissions: mayCreate("eve", allObjects...), resources: []string{"secrets"}, wantCode: 422,
 			want: invalid + "[" + secret + fmt.Sprintf(may, "secrets") + ", " + service + fmt.Sprintf(permit, "services") + ", " + network + fmt.Sprintf(permit, "networkpolicies.networking.k8s.io") + "]"},
 		{name: "one kind is not permitted", resources: []string{"secrets", "services"}, permissions: mayCreate("ada", allObjects...), wantCode: 422, want: invalid + network + fmt.Sprintf(permit, "networkpolicies.networking.k8s.io")},
+		{
+			name: "a right that templates may not lend, which the user has", permissions: mayCreate("ada", allObjects...), template: "{apiVersion: v1, kind: Service, metadata: {name: w}, rights: Template}", wantCode: 422,
+			want: invalid + at + "[3]: Forbidden: Service w: templates lend no right to create services in this cluster: a cluster admin can permit it in the values of Stencil's chart, objects.lentResources",
+		},
+		{
+			name: "a right that is lent for a kind that is not permitted", resources: []string{"services", "networkpolicies.networking.k8s.io"}, permissions: mayCreate("ada", allObjects...), template: "{apiVersion: v1, kind: Secret, metadata: {name: w}, rights: Template}", wantCode: 422,
+			want: invalid + "[" + secret + fmt.Sprintf(permit, "secrets") + ", " + at + "[3]: Forbidden: Secret w: " + fmt.Sprintf(permit, "secrets") + "]",
+		},
 		{
 			name: "a kind is not served", permissions: mayCreate("ada", allObjects...), template: "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}", wantCode: 422,
 			want: invalid + at + "[3]: Forbidden: Widget w: this cluster does not serve kind Widget in apiVersion example.com/v1",

@@ -61,17 +61,17 @@ func (h *Handler) evaluateCreate(ctx context.Context, request admission.Request,
 	return approval.Evaluate(approvals, question), nil
 }
 
-// objectsOf returns the objects that are created with the VM, or nil if no approval that evaluates the user limits them. What is in the
+// objectsOf returns the objects that are created with the VM, without names if no approval limits them. What is in the
 // annotation is created, so it is evaluated here and not where it is rendered.
 func (h *Handler) objectsOf(request admission.Request, vm machine.Object, compiled *template.Compiled, approvals []*approval.Approval, q approval.Question) ([]approval.Object, error) {
+	all := approval.ObjectsOf(q.Template, compiled)
 	if approval.Exempt(approvals, q.User) || !approval.LimitsObjects(approvals) {
-		return nil, nil
+		return all, nil
 	}
 	rendered, err := h.objects.Read(vm.Object, request.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	all := approval.ObjectsOf(q.Template, compiled)
 	if len(rendered.Objects) != len(all) {
 		return nil, fmt.Errorf("the VirtualMachine has %d pending objects, and its template %d", len(rendered.Objects), len(all))
 	}

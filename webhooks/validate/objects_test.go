@@ -23,6 +23,15 @@ func withObjects(t *v1beta1.VirtualMachineTemplate) {
 	}
 }
 
+func TestAnApprovalWithoutEntriesAllowsNoLentObject(t *testing.T) {
+	lends := func(t *v1beta1.VirtualMachineTemplate) {
+		t.Spec.Objects = []runtime.RawExtension{{Raw: []byte(`{"apiVersion": "v1", "kind": "Secret", "rights": "Template", "metadata": {"name": "${NAME}"}}`)}}
+	}
+	fakeTemplates, found := templates(t, lends)
+	h := validate.New(validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, strings.Replace(approved, "%s", "", 1))}})
+	check(t, h.Handle(t.Context(), request(admissionv1.Create, stored(t, found), nil)), []string{"template[golden/box].spec.objects[0]: Secret ${NAME}: the template lends the right to create it"}, "")
+}
+
 func TestObjectsThatApprovalsLimit(t *testing.T) {
 	const objection = `template[golden/box].spec.objects[0]: Secret ${NAME}-${PASSWORD}: the approval allows only Secret named other; Service; use another template, or ask a cluster admin to list the object in objects (approval "team")`
 	const others = ", objects: {allowed: [{kinds: [Secret], names: [other]}, {kinds: [Service]}]}"

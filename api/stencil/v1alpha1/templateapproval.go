@@ -238,6 +238,18 @@ const (
 	ObjectDeny ObjectPolicy = "Deny"
 )
 
+// ObjectRights specifies with which rights an object is created.
+//
+// +kubebuilder:validation:Enum=User;Template
+type ObjectRights string
+
+const (
+	// ObjectRightsUser requires that the user may create the object.
+	ObjectRightsUser ObjectRights = "User"
+	// ObjectRightsTemplate does not require that the user may create the object.
+	ObjectRightsTemplate ObjectRights = "Template"
+)
+
 // ApprovedObject lists objects by their kinds and names.
 type ApprovedObject struct {
 	// Kinds are the kinds of the objects: KIND for the core API group, and
@@ -263,6 +275,14 @@ type ApprovedObject struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	// +kubebuilder:validation:items:Pattern=`^[-0-9A-Za-z.:_*]+$`
 	Names []string `json:"names,omitempty"`
+
+	// Rights is User or Template. User lists objects that users create by their own
+	// rights. Template also lists objects of which the template lends the right to
+	// create them: no approval allows those without such an entry.
+	//
+	// +optional
+	// +kubebuilder:default=User
+	Rights ObjectRights `json:"rights,omitempty"`
 }
 
 // ApprovedTemplate is one template, or all templates with certain labels, of one

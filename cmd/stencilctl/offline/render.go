@@ -132,6 +132,8 @@ func (everything) Resource(apiVersion, kind string) (schema.GroupVersionResource
 	return resource, nil
 }
 
+func (everything) Lent(schema.GroupResource) objects.Denied { return "" }
+
 // none provides no approvals.
 type none struct{}
 

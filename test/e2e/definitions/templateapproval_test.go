@@ -43,8 +43,8 @@ spec:
   objects:
     policy: Allow
     allowed:
-    - {kinds: [Secret, NetworkPolicy.networking.k8s.io], names: ["*-access", web]}
-    - {kinds: [Service]}
+    - {kinds: [Secret, NetworkPolicy.networking.k8s.io], names: ["*-access", web], rights: User}
+    - {kinds: [Service], rights: Template}
   subjects:
   - {kind: Group, name: team-a}
   - {kind: User, name: "ada@example.com"}
@@ -120,6 +120,7 @@ func TestWhatTheAPIServerRefusesOfAnApproval(t *testing.T) {
 		{name: "a policy for objects that there is not", spec: with(`"objects":{"policy":"Refuse"}`), want: `spec.objects.policy: Unsupported value: "Refuse"`},
 		{name: "objects that are listed and denied", spec: with(`"objects":{"policy":"Deny","allowed":[{"kinds":["Secret"]}]}`), want: "spec.objects.allowed: Invalid value"},
 		{name: "objects without kinds", spec: with(`"objects":{"allowed":[{"names":["a"]}]}`), want: "spec.objects.allowed[0].kinds: Required value"},
+		{name: "rights to objects that there are not", spec: with(`"objects":{"allowed":[{"kinds":["Secret"],"rights":"Lend"}]}`), want: `spec.objects.allowed[0].rights: Unsupported value: "Lend"`},
 		{name: "a resource in place of a kind", spec: with(`"objects":{"allowed":[{"kinds":["secrets"]}]}`), want: "spec.objects.allowed[0].kinds[0]: Invalid value"},
 		{name: "a range in place of a name", spec: with(`"objects":{"allowed":[{"kinds":["Secret"],"names":["[a-z]"]}]}`), want: "spec.objects.allowed[0].names[0]: Invalid value"},
 

@@ -44,9 +44,17 @@
 {{- with include "stencil.disks.user" . }}
 - --disk-account={{ . }}
 {{- end }}
+{{- range .Values.objects.lentResources }}
+{{- if not (has . $.Values.objects.resources) }}
+{{- fail (printf "objects.lentResources has %s, which objects.resources does not have: templates create only those" .) }}
+{{- end }}
+{{- end }}
 {{- with include "stencil.objects.user" . }}
 - --object-account={{ . }}
 - --object-resources={{ join "," $.Values.objects.resources }}
+{{- with $.Values.objects.lentResources }}
+- --lent-object-resources={{ join "," . }}
+{{- end }}
 - --object-keys-secret={{ include "stencil.objects.keys" $ }}
 {{- end }}
 {{- with include "stencil.apiserver.user" . }}
