@@ -222,12 +222,26 @@ var clustered = map[string]struct {
 	"capture, refused":                 {line: "capture web-1 -n shop", answers: map[string][]string{"POST " + requestsAt: {respondWithError(403, "Forbidden", "ada cannot create it")}}},
 	"capture, a dry run":               {line: "capture web-1 -n shop --dry-run=client -o yaml"},
 	"capture, with all it may ask for": {line: "capture web-1 -n shop --dry-run=client -o yaml --instancetype Keep --run-strategy Keep --secrets Parameterize --secretize --parameterize INSTANCETYPE,SSH_KEY --limit 2h"},
-	"capture, no such choice":          {line: "capture web-1 --secrets Hide"},
-	"capture, no such parameter":       {line: "capture web-1 --parameterize COLOUR"},
-	"capture, waiting for nothing":     {line: "capture web-1 -n shop --dry-run=server --wait"},
-	"capture, no name":                 {line: "capture a/b/c"},
-	"capture, no time":                 {line: "capture web-1 --timeout 0s"},
-	"capture, a strategy":              {line: "capture web-1 --dry-run=maybe"},
+	"capture, with objects": {line: "capture web-1 -n shop --include Services,Secrets", answers: map[string][]string{
+		"POST " + requestsAt: {request("")},
+		"GET " + vmAt + "/web-1": {`{"metadata": {"name": "web-1"}, "spec": {"template": {"metadata": {"labels": {"app": "web"}}, "spec": {"volumes": [
+			{"cloudInitNoCloud": {"secretRef": {"name": "login"}, "networkDataSecretRef": {"name": "login"}}}, {"secret": {"secretName": "gone"}}, {"configMap": {"name": "login"}}]}}}}`},
+		"GET /api/v1/namespaces/shop/services": {`{"items": [{"metadata": {"name": "web", "uid": "u", "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}, "spec": {"selector": {"app": "web"}}, "status": {}},
+			{"metadata": {"name": "pods"}, "spec": {"selector": {"kubevirt.io": "virt-launcher", "vm.kubevirt.io/name": "web-1"}}}, {"metadata": {"name": "db"}, "spec": {"selector": {"app": "db"}}}, {"metadata": {"name": "external"}, "spec": {}}]}`},
+		"GET /api/v1/namespaces/shop/secrets/login": {`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "namespace": "shop"}, "data": {"userdata": "eA=="}, "type": "Opaque"}`},
+	}},
+	"capture, with a Secret that the user may not read": {line: "capture web-1 -n shop --include Secrets", answers: map[string][]string{
+		"GET " + vmAt + "/web-1":                   {`{"metadata": {"name": "web-1"}, "spec": {"template": {"spec": {"accessCredentials": [{"sshPublicKey": {"source": {"secret": {"secretName": "keys"}}}}]}}}}`},
+		"GET /api/v1/namespaces/shop/secrets/keys": {respondWithError(403, "Forbidden", `secrets "keys" is forbidden: User "ada" cannot get resource "secrets"`)},
+	}},
+	"capture, with objects of no machine": {line: "capture web-1 -n shop --include Services"},
+	"capture, no such objects":            {line: "capture web-1 --include Pods"},
+	"capture, no such choice":             {line: "capture web-1 --secrets Hide"},
+	"capture, no such parameter":          {line: "capture web-1 --parameterize COLOUR"},
+	"capture, waiting for nothing":        {line: "capture web-1 -n shop --dry-run=server --wait"},
+	"capture, no name":                    {line: "capture a/b/c"},
+	"capture, no time":                    {line: "capture web-1 --timeout 0s"},
+	"capture, a strategy":                 {line: "capture web-1 --dry-run=maybe"},
 }
 
 func TestCommandsInACluster(t *testing.T) {

@@ -16,13 +16,18 @@ import (
 // keys. They are masked at any path.
 var guestSecrets = []string{"userData", "userDataBase64", "networkData", "networkDataBase64"}
 
+// secretData are the fields with the content of a Secret, which templates and captures
+// have among their objects.
+var secretData = []string{"data", "stringData"}
+
 // secretAnnotations are annotations that hold the same, or a copy of the whole object.
 var secretAnnotations = append(machine.AppliedAnnotations(), "kubevirt.io/ignitiondata")
 
 // Mask returns the document as it may be logged, and the paths in `input` at which it
 // differs. These are replaced by "***":
 //
-//   - cloud-init user data and network data, and Ignition configurations, as a whole,
+//   - cloud-init user data and network data, Ignition configurations, and the content of
+//     Secrets, as a whole,
 //   - every text, number or key that contains the value of a sensitive parameter,
 //   - defaults and listed values of sensitive parameters in a template,
 //   - the manifests that kubectl and other clients leave in annotations.
@@ -103,6 +108,8 @@ func (m *masker) object(path string, in map[string]any) map[string]any {
 			at = path + "[" + key + "]"
 		}
 		switch {
+		case in["kind"] == "Secret" && slices.Contains(secretData, key):
+			out[key] = m.mask(at)
 		case m.secret(key):
 			key = Masked + strconv.Itoa(len(m.paths))
 			at = path + "." + key

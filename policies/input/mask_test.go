@@ -42,6 +42,12 @@ func TestMask(t *testing.T) {
 			},
 		},
 		{
+			name:      "the content of Secrets of a template",
+			object:    `{spec: {objects: [{kind: Secret, data: {a: SECRET}, stringData: {b: SECRET}, type: Opaque}, {kind: ConfigMap, data: {a: b}}]}}`,
+			want:      "SECRET",
+			wantPaths: []string{"object.spec.objects[0].data", "object.spec.objects[0].stringData"},
+		},
+		{
 			name:      "without a template, what the guest is set up with and copies of the whole",
 			object:    `{metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: SECRET}}, spec: {template: {metadata: {annotations: {kubevirt.io/ignitiondata: SECRET}}, spec: {volumes: [{cloudInitConfigDrive: {userDataBase64: SECRET, networkData: SECRET, secretRef: {name: a}}}]}}}}`,
 			want:      "SECRET",

@@ -1,7 +1,11 @@
 package requests
 
 import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -18,7 +22,26 @@ func check(object *v1beta1.VirtualMachineTemplateRequest) field.ErrorList {
 			causes = append(causes, field.Invalid(spec.Child("templateName"), name, wrong))
 		}
 	}
-	return append(causes, metav1validation.ValidateLabels(object.Spec.TemplateLabels, spec.Child("templateLabels"))...)
+	causes = append(causes, metav1validation.ValidateLabels(object.Spec.TemplateLabels, spec.Child("templateLabels"))...)
+	return append(causes, validObjects(object.Spec.Objects, spec.Child("objects"))...)
+}
+
+// validObjects returns the errors of objects that cannot be captured. It shows none of their content.
+func validObjects(objects []runtime.RawExtension, path *field.Path) (causes field.ErrorList) {
+	for i := range objects {
+		var object metav1.PartialObjectMetadata
+		if err := json.Unmarshal(objects[i].Raw, &object); err != nil {
+			causes = append(causes, field.Invalid(path.Index(i), field.OmitValueType{}, "is no object"))
+			continue
+		}
+		if kind := object.Kind; object.APIVersion != "v1" || kind != "Service" && kind != "Secret" {
+			causes = append(causes, field.Forbidden(path.Index(i), "only Services and Secrets are captured, in apiVersion v1"))
+		}
+		if object.Name == "" {
+			causes = append(causes, field.Required(path.Index(i).Child("metadata", "name"), ""))
+		}
+	}
+	return causes
 }
 
 // validReference returns the errors of a reference that cannot name any VirtualMachine.

@@ -89,6 +89,19 @@ func TestRequests(t *testing.T) {
 				`spec.virtualMachineRef: Not found: "shop/missing"`,
 			},
 		},
+		"Services and Secrets of the machine": {
+			spec: `{"virtualMachineRef":{"namespace":"shop","name":"web"},"templateName":"t","objects":[{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"}},{"apiVersion":"v1","kind":"Secret","metadata":{"name":"web"}}]}`, rights: []string{useSource, create},
+		},
+		"other objects": {
+			spec:   `{"virtualMachineRef":{"namespace":"shop","name":"web"},"templateName":"t","objects":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"}},{"apiVersion":"serving.knative.dev/v1","kind":"Service"},7]}`,
+			rights: []string{useSource, create}, reason: "Invalid",
+			want: []string{
+				`spec.objects[0]: Forbidden: only Services and Secrets are captured, in apiVersion v1`,
+				`spec.objects[1]: Forbidden: only Services and Secrets are captured, in apiVersion v1`,
+				`spec.objects[1].metadata.name: Required value`,
+				`spec.objects[2]: Invalid value: is no object`,
+			},
+		},
 		"a template of that name": {
 			spec:   `{"virtualMachineRef":{"namespace":"shop","name":"web"},"templateName":"fedora"}`,
 			rights: []string{useSource, create}, reason: "Invalid",

@@ -3,6 +3,7 @@ package v1beta1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -113,6 +114,21 @@ type VirtualMachineTemplateRequestSpec struct {
 	//
 	// +optional
 	Secretize bool `json:"secretize,omitempty"`
+
+	// Objects are Services and Secrets that belong to the VirtualMachine, as they
+	// are in the cluster: the user who requests the capture reads them, and
+	// stencilctl does so on request. They become other objects of the template,
+	// for each of its VirtualMachines: with other names, without the fields that
+	// the cluster assigns, and with selectors for that VirtualMachine. The
+	// template refers to them where the VirtualMachine does. Users who may read
+	// the request or the template can read the Secrets. This field is Stencil's
+	// own.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:XPreserveUnknownFields
+	Objects []runtime.RawExtension `json:"objects,omitempty"`
 
 	// Parameterize lists the parts of the VirtualMachine that become parameters of
 	// the template, besides NAME, which always does. Parts that the VirtualMachine

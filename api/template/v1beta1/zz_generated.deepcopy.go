@@ -302,6 +302,13 @@ func (in *VirtualMachineTemplateRequestSpec) DeepCopyInto(out *VirtualMachineTem
 		*out = new(int32)
 		**out = **in
 	}
+	if in.Objects != nil {
+		in, out := &in.Objects, &out.Objects
+		*out = make([]runtime.RawExtension, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.Parameterize != nil {
 		in, out := &in.Parameterize, &out.Parameterize
 		*out = make([]CaptureParameter, len(*in))

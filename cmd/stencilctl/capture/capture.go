@@ -36,6 +36,7 @@ type capturing struct {
 	chosen       map[string]*string
 	secretize    bool
 	parameterize []string
+	include      []string
 	wait         bool
 	timeout      time.Duration
 	every        time.Duration
@@ -53,7 +54,9 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 
 With --wait every change of its conditions is printed until it is ready, has failed, or the timeout is over; the request goes
 on when this command ends. It takes the permission to create virtualmachinetemplaterequests, and, when the VirtualMachine is
-in another namespace, virtualmachinetemplaterequests/source there.`,
+in another namespace, virtualmachinetemplaterequests/source there. With --include it reads the Services that select the
+VirtualMachine, or the Secrets that it refers to, and puts them into the request; it takes the permissions to get the
+VirtualMachine, to list Services and to get these Secrets.`,
 		Example: `  stencilctl capture web-1 -n shop --name web --wait
   stencilctl capture web-1 -n shop --instancetype Keep --secrets Parameterize --parameterize INSTANCETYPE,SSH_KEY
   stencilctl capture shop/web-1 -n golden --name web --labels os=fedora`,
@@ -95,7 +98,11 @@ func (c *capturing) run(command *cobra.Command, name string) error {
 	if len(errs) > 0 {
 		return cli.Usage(fmt.Errorf("%q is no name of a VirtualMachine, want NAME or NAMESPACE/NAME", name))
 	}
-	request := c.request(vm, client.Namespace, command.Flags().Changed("ttl"))
+	objects, err := c.objects(ctx, client, vm)
+	if err != nil {
+		return err
+	}
+	request := c.request(vm, client.Namespace, objects, command.Flags().Changed("ttl"))
 	if !c.dryRun.Client() {
 		request, err = client.Create(ctx, cluster.TemplateRequests, client.Namespace, request, cluster.Written{DryRun: c.dryRun.Server()})
 		if err != nil {
@@ -113,7 +120,7 @@ func (c *capturing) run(command *cobra.Command, name string) error {
 }
 
 // request returns the object to create.
-func (c *capturing) request(vm machine.Reference, namespace string, expires bool) map[string]any {
+func (c *capturing) request(vm machine.Reference, namespace string, objects []any, expires bool) map[string]any {
 	spec := map[string]any{"virtualMachineRef": map[string]any{"namespace": vm.Namespace, "name": vm.Name}}
 	if c.name != "" {
 		spec["templateName"] = c.name
@@ -128,6 +135,9 @@ func (c *capturing) request(vm machine.Reference, namespace string, expires bool
 	}
 	if c.secretize {
 		spec["secretize"] = true
+	}
+	if len(objects) > 0 {
+		spec["objects"] = objects
 	}
 	if len(c.parameterize) > 0 {
 		spec["parameterize"] = c.parameterize

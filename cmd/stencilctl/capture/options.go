@@ -43,6 +43,7 @@ func (c *capturing) options(flags *pflag.FlagSet) {
 		flags.StringVar(value, each.flag, "", fmt.Sprintf("%s: %s (default %s)", each.usage, strings.Join(each.values, " or "), each.values[0]))
 	}
 	flags.BoolVar(&c.secretize, "secretize", false, "VMs of the template have their cloud-init data in a Secret")
+	flags.StringSliceVar(&c.include, "include", nil, "which objects of the VM the template gets too: "+strings.Join(includable, ", "))
 	flags.StringSliceVar(&c.parameterize, "parameterize", nil, "what becomes a parameter besides NAME: "+strings.Join(parts[1:], ", "))
 	flags.DurationVar(&c.limit, "limit", 0, "how long the request itself may take; then it fails and leaves nothing behind (default 1h)")
 }
@@ -52,6 +53,11 @@ func (c *capturing) check() error {
 	for _, each := range options {
 		if value := *c.chosen[each.field]; value != "" && !slices.Contains(each.values, value) {
 			return fmt.Errorf("--%s: %q is none of %s", each.flag, value, strings.Join(each.values, ", "))
+		}
+	}
+	for _, kind := range c.include {
+		if !slices.Contains(includable, kind) {
+			return fmt.Errorf("--include: %q is none of %s", kind, strings.Join(includable, ", "))
 		}
 	}
 	for _, part := range c.parameterize {

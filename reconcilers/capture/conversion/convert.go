@@ -12,7 +12,7 @@ import (
 
 // Options specify how a VirtualMachine becomes a template.
 type Options struct {
-	// Spec is the spec of the request. Only instancetype, runStrategy, secrets, secretize and parameterize are read. If the instance
+	// Spec is the spec of the request. Only instancetype, runStrategy, secrets, secretize, objects and parameterize are read. If the instance
 	// type is to be expanded, that must have been done.
 	Spec v1beta1.VirtualMachineTemplateRequestSpec
 	// Namespace is the namespace of the template, which contains the copies of the disks.
@@ -82,7 +82,8 @@ type conversion struct {
 // literal is text in the template's language; any other string is text of the VirtualMachine.
 type literal string
 
-// Convert makes a template from a VirtualMachine, which is decoded JSON and is not modified. It fails if vm has no spec.template.spec.
+// Convert makes a template from a VirtualMachine, which is decoded JSON and is not modified. It fails if vm has no spec.template.spec, and if an
+// object of the request is neither a Service nor a Secret.
 func Convert(vm map[string]any, options Options) (*Result, error) {
 	vm = runtime.DeepCopyJSON(vm)
 	metadata, _ := vm["metadata"].(map[string]any)
@@ -102,6 +103,10 @@ func Convert(vm map[string]any, options Options) (*Result, error) {
 		Name: string(v1beta1.CaptureName), Description: "Name of the VirtualMachine",
 		Generate: v1beta1.GeneratorExpression, From: "vm-[a-z0-9]{5}", Required: true,
 	}}
+	objects, err := c.objects(guest)
+	if err != nil {
+		return nil, err
+	}
 	c.vmSpec(spec)
 	c.identity(guest)
 	c.state(guest)
@@ -125,7 +130,7 @@ func Convert(vm map[string]any, options Options) (*Result, error) {
 	}
 	c.result.Spec = v1beta1.VirtualMachineTemplateSpec{
 		VirtualMachine: &runtime.RawExtension{Raw: encoded}, Parameters: c.parameters,
-		Message: strings.Join(c.message, "\n"), Secretize: c.options.Spec.Secretize,
+		Message: strings.Join(c.message, "\n"), Secretize: c.options.Spec.Secretize, Objects: objects,
 	}
 	return &c.result, nil
 }

@@ -32,6 +32,7 @@ var bookkeeping = []string{
 	"kubevirt.io/vm-generation",
 	"kubevirt.io/keep-launcher-alive-after-failure",
 	"kubemacpool.io/",
+	"objects.template.kubevirt.io/",
 	"restore.kubevirt.io/",
 	"snapshot.kubevirt.io/",
 	"clone.kubevirt.io/",

@@ -5,7 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
+	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
 // script contains many strings that resemble the template's language.
@@ -119,6 +123,54 @@ func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// TestServicesAndSecretsOfAMachineAreCaptured has stencilctl read them as the owner, and creates a VM of the template in which they are.
+func TestServicesAndSecretsOfAMachineAreCaptured(t *testing.T) {
+	s := real.on(t)
+	shop, golden := s.namespace(t, "shop"), s.namespace(t, "golden")
+	binary, err := stencilctl.Binary(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.does(t, `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": {"userdata": "#cloud-config\npassword: hunter2\n"}}`, "create", "-n", shop, "-f", "-")
+	s.does(t, `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web-1-http"}, "spec": {"selector": {"app": "web"}, "type": "NodePort", "ports": [{"port": 80}]}}`, "create", "-n", shop, "-f", "-")
+	s.does(t, `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "other"}, "spec": {"selector": {"app": "other"}, "ports": [{"port": 80}]}}`, "create", "-n", shop, "-f", "-")
+	s.does(t, gen.Manifest(gen.VM("web-1", gen.SmallSpec(), gen.CloudInitSecret("init", "login"), gen.Spec("template: {metadata: {labels: {app: web}}}"))), "create", "-n", shop, "-f", "-")
+
+	line := "capture " + shop + "/web-1 -n " + golden + " --name web --include Services,Secrets --wait --poll-interval 200ms"
+	ran, err := stencilctl.Command{Binary: binary, Kubeconfig: s.owner.Kubeconfig, Line: line}.Run(t.Context())
+	if err != nil || ran.Code != 0 {
+		t.Fatalf("%+v, %v", ran, err)
+	}
+	if want := "spec.objects[1] (Secret login)"; !strings.Contains(ran.Problems, want) {
+		t.Errorf("no condition reports the Secret: %s", ran.Problems)
+	}
+	s.does(t, gen.Manifest(gen.VM("web-2", gen.InNamespace(golden), gen.FromTemplate("web"))), "create", "-f", "-")
+	for what, want := range map[string]string{
+		"secret/web-2-login {{.data.userdata | base64decode}}":                                                      "#cloud-config\npassword: hunter2\n",
+		"service/web-2-http {{.spec.selector}}":                                                                     "map[app:web vm.kubevirt.io/name:web-2]",
+		"vm/web-2 {{range .spec.template.spec.volumes}}{{with .cloudInitNoCloud}}{{.secretRef.name}}{{end}}{{end}}": "web-2-login",
+	} {
+		object, show, _ := strings.Cut(what, " ")
+		eventually(t, object+" is as the captured one", func() string {
+			got := s.kubectl(t, nil, "", "get", object, "-n", golden, "-o", "go-template="+show)
+			if got.Stdout != want {
+				return got.Stdout + got.Stderr
+			}
+			return ""
+		})
+	}
+	if names := s.must(t, "", "get", "services", "-n", golden, "-o", "name"); names != "service/web-2-http\n" {
+		t.Errorf("the Services are %s", names)
+	}
+	// bob may capture, and may not read Secrets.
+	bob := harness.User(t, s.platform.Plane, "bob-"+shop, gen.Permits(shop, rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"get"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"list"}}))
+	ran, err = stencilctl.Command{Binary: binary, Kubeconfig: bob.Kubeconfig, Line: line}.Run(t.Context())
+	if err != nil || ran.Code == 0 || !strings.Contains(ran.Problems, `secrets "login" is forbidden`) {
+		t.Errorf("%+v, %v", ran, err)
+	}
 }
 
 // TestDisksAreCopiedByCDIAndForEveryMachine tests KubeVirt, CDI and storage together.
