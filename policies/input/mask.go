@@ -77,7 +77,7 @@ func withoutSecretData(object map[string]any) map[string]any {
 		return object
 	}
 	shown := maps.Clone(object)
-	for _, key := range []string{"data", "stringData"} {
+	for _, key := range secretData {
 		if shown[key] == nil {
 			continue
 		}
@@ -88,6 +88,16 @@ func withoutSecretData(object map[string]any) map[string]any {
 		shown[key] = masked
 	}
 	return shown
+}
+
+// withoutValues reports whether the values of a Secret are masked already, so that its keys
+// remain.
+func withoutValues(data any) bool {
+	values, is := data.(map[string]any)
+	for _, value := range values {
+		is = is && value == Masked
+	}
+	return is
 }
 
 // masker copies JSON values without secrets.
@@ -108,7 +118,7 @@ func (m *masker) object(path string, in map[string]any) map[string]any {
 			at = path + "[" + key + "]"
 		}
 		switch {
-		case in["kind"] == "Secret" && slices.Contains(secretData, key):
+		case in["kind"] == "Secret" && slices.Contains(secretData, key) && value != nil && !withoutValues(value):
 			out[key] = m.mask(at)
 		case m.secret(key):
 			key = Masked + strconv.Itoa(len(m.paths))

@@ -182,10 +182,6 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 		return result{causes: field.ErrorList{invalid}}
 	}
 	others := compiled.Objects()
-	lent := make([]bool, len(others))
-	for i := range others {
-		lent[i] = compiled.LendsObject(i)
-	}
 	if len(others) > 0 {
 		var err error
 		if base.Spec, err = hold(base.Spec); err != nil {
@@ -241,7 +237,7 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 	return result{
 		patch: p, warnings: machine.UnusedWarnings(compiled, explicit), loans: c.borrowed(compiled, base.Spec, name, explicit),
 		objects: attached{
-			rendered: rendered.Objects(), names: others, lent: lent,
+			rendered: rendered.Objects(), names: others, lent: lentObjects(compiled),
 			binding: objects.Binding{Namespace: c.namespace, Name: name, Record: from.String()},
 		},
 	}

@@ -89,6 +89,15 @@ func sensitiveValues(compiled *template.Compiled, binding *template.Binding) []s
 	return values
 }
 
+// lentObjects reports for each object whether the template lends the right to create it.
+func lentObjects(compiled *template.Compiled) []bool {
+	lent := make([]bool, len(compiled.Objects()))
+	for i := range lent {
+		lent[i] = compiled.LendsObject(i)
+	}
+	return lent
+}
+
 // held is the value of the annotation.
 const held = "objects"
 

@@ -41,7 +41,7 @@ func (h *Handler) renew(ctx context.Context, request admission.Request, vm machi
 		return nil, nil
 	}
 	decided := change.result(vm, request.Namespace)
-	decided.objects.names = compiled.Objects()
+	decided.objects.names, decided.objects.lent = compiled.Objects(), lentObjects(compiled)
 	ref := machine.Reference{Namespace: from.Namespace, Name: from.Name}
 	if denial := h.attach(ctx, request, request.UserInfo, ref, decided); denial != nil {
 		if denial.Result != nil && denial.Result.Code >= http.StatusInternalServerError {
