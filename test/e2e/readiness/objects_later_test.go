@@ -1,7 +1,9 @@
 package readiness_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -58,15 +60,39 @@ func TestDiffShowsWhatBecameOfTheObjects(t *testing.T) {
 	compare(reader, 1, append([]string{of + "1 difference", "  not compared: Service web, which was not created for this VM"}, secret...)...)
 }
 
+// controllerMayUse lets KubeVirt's controller use the templates of the namespace.
+func (l *loan) controllerMayUse(t *testing.T) {
+	t.Helper()
+	if _, err := gen.User(t.Context(), l.Plane, controlplane.VirtController, gen.UsesTemplates(l.golden)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// attended makes copies of a VM until one has a Secret of its own, and returns its name: the webhook caches the denials of the controller for a moment.
+func (l *loan) attended(t *testing.T, prefix string, copied func(name string)) (name string) {
+	t.Helper()
+	attempts := 0
+	l.eventually(t, "a copy has objects of its own", func() error {
+		attempts++
+		name = fmt.Sprintf("%s-%d", prefix, attempts)
+		copied(name)
+		l.exists(t, "vm", name, "{.metadata.name}")
+		l.released(t, name)
+		if got := l.kubectl(t, nil, "", "get", "secret", name+"-login", "-n", l.team); got.Code != 0 {
+			return errors.New(got.Stderr)
+		}
+		return nil
+	})
+	return name
+}
+
 // TestEachVMOfAPoolHasObjectsOfItsOwn creates a pool whose VMs refer to a template. KubeVirt's controller creates them, so it needs verb use. It
 // may create Secrets and Services by its own role.
 func TestEachVMOfAPoolHasObjectsOfItsOwn(t *testing.T) {
 	s := full.on(t)
 	l := s.loan(t)
-	if _, err := gen.User(t.Context(), s.Plane, controlplane.VirtController, gen.UsesTemplates(l.golden)); err != nil {
-		t.Fatal(err)
-	}
 	l.apply(t, l.golden, gen.Manifest(gen.Template("complete", withObjects(gen.Declares("NAME"), gen.Renders("${NAME}", gen.SmallSpec(), gen.CloudInitSecret("cloudinit", "${NAME}-login")))...)))
+	l.controllerMayUse(t)
 	pool := `
 apiVersion: pool.kubevirt.io/v1beta1
 kind: VirtualMachinePool
@@ -135,9 +161,6 @@ spec:
 	}
 	l.released(t, "shares")
 
-	if _, err := gen.User(t.Context(), s.Plane, controlplane.VirtController, gen.UsesTemplates(l.golden)); err != nil {
-		t.Fatal(err)
-	}
 	harness.Must(t, s.Plane, l.user, "apiVersion: snapshot.kubevirt.io/v1beta1\nkind: VirtualMachineSnapshot\nmetadata: {name: before}\nspec: {source: {apiGroup: kubevirt.io, kind: VirtualMachine, name: web}}\n", "create", "-n", l.team, "-f", "-")
 	l.eventually(t, "the snapshot is ready", func() error {
 		if got := l.kubectl(t, nil, "", "get", "vmsnapshot", "before", "-n", l.team, "-o", "jsonpath={.status.readyToUse}"); got.Stdout != "true" {
@@ -145,18 +168,14 @@ spec:
 		}
 		return nil
 	})
-	// The webhook caches denials for a moment.
-	l.eventually(t, "the controller may use the template", func() error {
-		probe := gen.Manifest(gen.VM("probe", gen.FromTemplate(l.golden+"/complete")))
-		if got := l.kubectl(t, nil, probe, "create", "--dry-run=server", "-n", l.team, "--as="+controlplane.VirtController, "-f", "-"); got.Code != 0 {
-			return errors.New(got.Stderr)
-		}
-		return nil
-	})
-	clone("twin")
-	harness.Must(t, s.Plane, l.user, "apiVersion: snapshot.kubevirt.io/v1beta1\nkind: VirtualMachineRestore\nmetadata: {name: again}\nspec: {target: {apiGroup: kubevirt.io, kind: VirtualMachine, name: phoenix}, virtualMachineSnapshotName: before}\n", "create", "-n", l.team, "-f", "-")
+	l.controllerMayUse(t)
+	restore := func(name string) {
+		t.Helper()
+		harness.Must(t, s.Plane, l.user, "apiVersion: snapshot.kubevirt.io/v1beta1\nkind: VirtualMachineRestore\nmetadata: {name: "+name+"}\nspec: {target: {apiGroup: kubevirt.io, kind: VirtualMachine, name: "+name+"}, virtualMachineSnapshotName: before}\n", "create", "-n", l.team, "-f", "-")
+	}
+	twin, phoenix := l.attended(t, "twin", clone), l.attended(t, "phoenix", restore)
 	passwords := map[string]bool{l.exists(t, "secret", "web-login", "{.data.userdata}"): true}
-	for _, name := range []string{"twin", "phoenix"} {
+	for _, name := range []string{twin, phoenix} {
 		owner := l.exists(t, "vm", name, "{.metadata.uid}")
 		for kind, object := range map[string]string{"secret": name + "-login", "service": name} {
 			if got := l.exists(t, kind, object, "{.metadata.ownerReferences[*].uid}"); got != owner {
@@ -179,7 +198,64 @@ spec:
 		}
 		return nil
 	})
-	harness.Must(t, s.Plane, l.user, "", "patch", "vm", "twin", "-n", l.team, "--type=merge", "-p", `{"spec": {"runStrategy": "Always"}}`)
-	l.exists(t, "vmi", "twin", "{.metadata.uid}")
-	l.exists(t, "secret", "twin-login", "{.metadata.uid}")
+	harness.Must(t, s.Plane, l.user, "", "patch", "vm", twin, "-n", l.team, "--type=merge", "-p", `{"spec": {"runStrategy": "Always"}}`)
+	l.exists(t, "vmi", twin, "{.metadata.uid}")
+	l.exists(t, "secret", twin+"-login", "{.metadata.uid}")
+}
+
+// TestAForgedRecordGivesNoObjects restores a VM without a template as a copy of one that was rendered from a template that the user may not use: the
+// patches of a VirtualMachineRestore write the record. It succeeds when KubeVirt's controller may use the template, so the test would see it.
+func TestAForgedRecordGivesNoObjects(t *testing.T) {
+	s := full.on(t)
+	l := s.loan(t)
+	l.apply(t, l.golden, gen.Manifest(gen.Template("complete", withObjects(gen.Declares("NAME"), gen.Renders("${NAME}", gen.SmallSpec(), gen.CloudInitSecret("cloudinit", "${NAME}-login")))...)))
+	l.create(t, "web", "complete", gen.RunStrategy("Halted"))
+	l.released(t, "web")
+	record := l.exists(t, "vm", "web", `{.metadata.annotations.template\.kubevirt\.io/rendered}`)
+
+	thief := *l
+	var err error
+	if thief.team, err = s.Plane.Namespace(t.Context(), "thief"); err != nil {
+		t.Fatal(err)
+	}
+	if thief.user, err = gen.User(t.Context(), s.Plane, "thief-"+l.team, gen.Role(thief.team, "edit")); err != nil {
+		t.Fatal(err)
+	}
+	own := gen.Manifest(gen.VM("own", gen.Annotation("note", "own"), gen.RunStrategy("Halted"), gen.SmallSpec(), gen.CloudInitSecret("cloudinit", "own-login")))
+	harness.Must(t, s.Plane, thief.user, own, "create", "-n", thief.team, "-f", "-")
+	harness.Must(t, s.Plane, thief.user, "apiVersion: snapshot.kubevirt.io/v1beta1\nkind: VirtualMachineSnapshot\nmetadata: {name: own}\nspec: {source: {apiGroup: kubevirt.io, kind: VirtualMachine, name: own}}\n", "create", "-n", thief.team, "-f", "-")
+	thief.eventually(t, "the snapshot is ready", func() error {
+		if got := thief.kubectl(t, nil, "", "get", "vmsnapshot", "own", "-n", thief.team, "-o", "jsonpath={.status.readyToUse}"); got.Stdout != "true" {
+			return errors.New(got.Stdout + got.Stderr)
+		}
+		return nil
+	})
+	// virt-api splits a patch at commas and colons, and rejects those of a record. It does not decode it.
+	escaped := strings.NewReplacer(`"`, `\u0022`, `,`, `\u002c`, `:`, `\u003a`)
+	restore := func(name string) {
+		t.Helper()
+		annotate := func(key, value string) string {
+			return `{"op": "add", "path": "/metadata/annotations/template.kubevirt.io~1` + key + `", "value": "` + escaped.Replace(value) + `"}`
+		}
+		manifest, err := json.Marshal(map[string]any{
+			"apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineRestore", "metadata": map[string]any{"name": name},
+			"spec": map[string]any{
+				"target":                     map[string]any{"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": name},
+				"virtualMachineSnapshotName": "own", "patches": []string{annotate("template-ref", l.golden+"/complete"), annotate("rendered", record)},
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		harness.Must(t, s.Plane, thief.user, string(manifest), "create", "-n", thief.team, "-f", "-")
+		if got := thief.exists(t, "vm", name, `{.metadata.annotations.template\.kubevirt\.io/rendered}`); got != record {
+			t.Fatalf("the record of %s is %s", name, got)
+		}
+	}
+	restore("loot")
+	if got := thief.exists(t, "vm", "loot", pendingAt+heldAt); got != "" {
+		t.Errorf("a user who may not use the template gets its objects: %s", got)
+	}
+	l.controllerMayUse(t)
+	thief.attended(t, "copy", restore)
 }
