@@ -122,6 +122,15 @@ spec:
   source: {pvc: {namespace: golden, name: fedora-43}}
 `
 
+// desk is a VM whose user data are in a Secret.
+const desk = `apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata:
+  name: desk
+  annotations:
+    template.kubevirt.io/template-ref: golden/login
+`
+
 // shop is a VM whose template has a Secret and a Service.
 const shop = `apiVersion: kubevirt.io/v1
 kind: VirtualMachine
@@ -248,6 +257,11 @@ func virtualizationSteps(example func(string) string, defaulted bool) []step {
 		{as: "ada", stdin: shop, holds: "created", args: []string{"create", "--namespace=team-a", "-f", "-"}},
 		{text: "… before it starts, and they go with it. The password is in the Secret, and nowhere else.", as: "ada", holds: "service/shop",
 			args: []string{"get", "secrets,services", "--namespace=team-a", "-l", "app.kubernetes.io/instance=shop", "-o", "name"}},
+		{text: "With secretize, a template needs no Secret of its own: its user data, which has a password, come into one that belongs to the VM.",
+			args: []string{"apply", "--namespace=golden", "-f", file("objects/login.yaml")}},
+		{as: "ada", stdin: desk, holds: "created", args: []string{"create", "--namespace=team-a", "-f", "-"}},
+		{as: "ada", holds: "desk-cloudinit", args: []string{"get", "secret/desk-cloudinit", "vm/desk", "--namespace=team-a", "-o",
+			`jsonpath={range .items[*]}{.kind} {.metadata.name}{" "}{.spec.template.spec.volumes[*].cloudInitNoCloud}{"\n"}{end}`}},
 
 		{text: "A policy in Rego: VMs of team A have owners, and large ones are pointed out. It was compiled, type-checked and tested before it is in force.",
 			args: []string{"apply", "-f", file("policies/owners.yaml")}},
