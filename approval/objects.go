@@ -40,8 +40,9 @@ type ObjectDeclarations interface {
 func ObjectsOf(t Template, declared ObjectDeclarations) []Object {
 	at := field.NewPath(fmt.Sprintf("template[%s/%s]", t.Namespace, t.Name), "spec", "objects")
 	var all []Object
+	kinds := declared.ObjectKinds()
 	for i, description := range declared.Objects() {
-		all = append(all, Object{Field: at.Index(i).String(), GroupKind: declared.ObjectKinds()[i], Description: description, Lent: declared.LendsObject(i)})
+		all = append(all, Object{Field: at.Index(i).String(), GroupKind: kinds[i], Description: description, Lent: declared.LendsObject(i)})
 	}
 	return all
 }

@@ -88,7 +88,9 @@ func (c creation) decide() result {
 		return result{objections: evaluated.Objections}
 	}
 	composed := c.compose(compiled, rendered, name, explicit)
-	composed.objects.sensitive = sensitiveValues(compiled, binding)
+	if len(composed.objects.names) > 0 {
+		composed.objects.sensitive = sensitiveValues(compiled, binding)
+	}
 	composed.warnings = append(composed.warnings, decision.Warnings(evaluated)...)
 	return composed
 }

@@ -170,10 +170,10 @@ func replaced(value, old, changed any) any {
 		if len(old) != len(changed) {
 			return value
 		}
-		result := slices.Clone(value)
+		result, byName := slices.Clone(value), uniquelyNamed(old)
 		for i, item := range value {
 			at := i
-			if uniquelyNamed(old) {
+			if byName {
 				at = slices.IndexFunc(old, func(other any) bool { return nameOf(other) == nameOf(item) })
 			}
 			if at >= 0 && at < len(old) {

@@ -43,8 +43,8 @@ spec:
   - {apiVersion: v1, kind: Service, metadata: {name: "${NAME}"}, spec: {selector: {owner: "${NAME}"}, ports: [{port: 80}]}}
 `
 
-// copyOf returns the manifest of the VM that KubeVirt's controller creates as a copy of web-1: its disk has another name, and somebody has changed
-// the number of its cores.
+// copyOf returns the manifest of the VM that KubeVirt's controller creates as a copy of web-1: its disk has another name, and a user has changed the
+// number of its cores.
 func copyOf(t *testing.T, template, parameters string) map[string]any {
 	t.Helper()
 	o, _ := objectsOf()

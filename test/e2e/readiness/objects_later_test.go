@@ -126,12 +126,7 @@ spec:
 		t.Error("two VMs have the same password")
 	}
 	harness.Must(t, s.Plane, l.user, "", "delete", "virtualmachinepool", "workers", "-n", l.team)
-	l.eventually(t, "nothing of the pool is left", func() error {
-		if got := s.must(t, "", "get", "vm,vmi,pods,secrets,services", "-n", l.team, "-o", "name"); got != "" {
-			return errors.New(got)
-		}
-		return nil
-	})
+	l.nothingLeft(t)
 }
 
 // TestACopyOfAVMHasObjectsOfItsOwn has KubeVirt's controllers clone a VM with objects, and restore it into a new one, before and after they may use

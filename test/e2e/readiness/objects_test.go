@@ -86,6 +86,17 @@ func (l *loan) reports(t *testing.T, vm string, want ...string) {
 	})
 }
 
+// nothingLeft waits until no VM, no disk and no object is left in the user's namespace.
+func (l *loan) nothingLeft(t *testing.T) {
+	t.Helper()
+	l.eventually(t, "nothing is left in the namespace", func() error {
+		if got := l.must(t, "", "get", "vm,vmi,dv,pvc,pods,secrets,services", "-n", l.team, "-o", "name"); got != "" {
+			return errors.New(got)
+		}
+		return nil
+	})
+}
+
 // TestFromOneManifestToAVMThatStarts creates a VM with its disk and its objects by one manifest of eight lines, as a user with the role edit in the
 // namespace, who may use templates of another one and has no other permission.
 func TestFromOneManifestToAVMThatStarts(t *testing.T) {
@@ -136,12 +147,7 @@ spec:
 	l.onlyInSecrets(t, password, base64.StdEncoding.EncodeToString(data))
 
 	harness.Must(t, s.Plane, l.user, "", "delete", "vm", "web", "-n", l.team)
-	l.eventually(t, "nothing of the VM is left", func() error {
-		if got := s.must(t, "", "get", "vm,vmi,dv,pvc,pods,secrets,services", "-n", l.team, "-o", "name"); got != "" {
-			return errors.New(got)
-		}
-		return nil
-	})
+	l.nothingLeft(t)
 }
 
 // TestUserDataStandInASecretOnly creates VMs from a template with secretize, as a user with the role edit, in an ungoverned and in a governed namespace.
