@@ -29,6 +29,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&TemplateApprovalList{},
 		&VirtualMachinePolicy{},
 		&VirtualMachinePolicyList{},
+		&GoldenImage{},
+		&GoldenImageList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -2,6 +2,8 @@
 
 package v1alpha1
 
+type GoldenImageExpansion interface{}
+
 type TemplateApprovalExpansion interface{}
 
 type VirtualMachinePolicyExpansion interface{}

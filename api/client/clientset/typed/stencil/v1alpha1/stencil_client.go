@@ -12,6 +12,7 @@ import (
 
 type StencilV1alpha1Interface interface {
 	RESTClient() rest.Interface
+	GoldenImagesGetter
 	TemplateApprovalsGetter
 	VirtualMachinePoliciesGetter
 }
@@ -19,6 +20,10 @@ type StencilV1alpha1Interface interface {
 // StencilV1alpha1Client is used to interact with features provided by the stencil.kubevirt.io group.
 type StencilV1alpha1Client struct {
 	restClient rest.Interface
+}
+
+func (c *StencilV1alpha1Client) GoldenImages(namespace string) GoldenImageInterface {
+	return newGoldenImages(c, namespace)
 }
 
 func (c *StencilV1alpha1Client) TemplateApprovals() TemplateApprovalInterface {

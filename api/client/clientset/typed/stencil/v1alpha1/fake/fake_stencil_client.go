@@ -12,6 +12,10 @@ type FakeStencilV1alpha1 struct {
 	*testing.Fake
 }
 
+func (c *FakeStencilV1alpha1) GoldenImages(namespace string) v1alpha1.GoldenImageInterface {
+	return newFakeGoldenImages(c, namespace)
+}
+
 func (c *FakeStencilV1alpha1) TemplateApprovals() v1alpha1.TemplateApprovalInterface {
 	return newFakeTemplateApprovals(c)
 }

@@ -1,0 +1,381 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// GoldenImage keeps a boot image fresh under a DataSource: the newest image of its source is imported, the DataSource then stands for
+// it, and older ones are kept for channels and for going back.
+//
+// +genclient
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
+// +kubebuilder:resource:scope=Namespaced,shortName=gimg
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="DataSource",type=string,JSONPath=`.status.dataSource`
+// +kubebuilder:printcolumn:name="Tag",type=string,JSONPath=`.status.architectures[0].current.tag`
+// +kubebuilder:printcolumn:name="Imported",type=date,JSONPath=`.status.architectures[0].current.importedAt`
+// +kubebuilder:printcolumn:name="UpToDate",type=string,JSONPath=`.status.conditions[?(@.type=="UpToDate")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="UpToDate")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type GoldenImage struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// Spec is the image, and how it is kept fresh.
+	//
+	// +required
+	Spec GoldenImageSpec `json:"spec"`
+
+	// Status is what was last observed.
+	//
+	// +optional
+	Status GoldenImageStatus `json:"status,omitempty,omitzero"`
+}
+
+// GoldenImageList is a list of GoldenImages.
+//
+// +kubebuilder:object:root=true
+type GoldenImageList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty,omitzero"`
+
+	Items []GoldenImage `json:"items"`
+}
+
+// GoldenImageSpec is an image, and how it is kept fresh.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.digest) || !has(self.architectures) || size(self.architectures) <= 1",message="digest pins one image, so it needs at most one architecture",fieldPath=".digest"
+type GoldenImageSpec struct {
+	// Source is where the image comes from.
+	//
+	// +required
+	Source GoldenImageSource `json:"source"`
+
+	// Architectures are those that the image is imported for, as Go names them: amd64, arm64, s390x. Each has a DataSource
+	// NAME-ARCHITECTURE, and the DataSource NAME stands for the first. Without architectures there is only the DataSource NAME, for the
+	// image that the registry has for the architecture of the node that imports it.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:items:Enum=amd64;arm64;s390x;ppc64le
+	Architectures []string `json:"architectures,omitempty"`
+
+	// Schedule is when the source is checked for a newer image.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	Schedule GoldenImageSchedule `json:"schedule,omitempty,omitzero"`
+
+	// Storage is the storage of each imported image.
+	//
+	// +required
+	Storage GoldenImageStorage `json:"storage"`
+
+	// ImportsToKeep is the number of images that CDI keeps per architecture, the current one among them. Images that channels stand
+	// for are kept besides.
+	//
+	// +optional
+	// +kubebuilder:default=3
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=20
+	ImportsToKeep int32 `json:"importsToKeep,omitempty"`
+
+	// Retention is what happens to DataSources and imported images that were made for this GoldenImage when it is deleted.
+	//
+	// +optional
+	// +kubebuilder:default=Keep
+	Retention GoldenImageRetention `json:"retention,omitempty"`
+
+	// DataSource is the name of the DataSource. The default is the name of the GoldenImage.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="dataSource cannot be changed: create another GoldenImage"
+	DataSource string `json:"dataSource,omitempty"`
+
+	// Digest pins the image: this one is imported, if it is not, and no newer one. It is how an image goes back to an older one.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=71
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	Digest string `json:"digest,omitempty"`
+
+	// Channels are further DataSources, NAME-CHANNEL, that follow the image later or are pinned to one.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Channels []GoldenImageChannel `json:"channels,omitempty"`
+
+	// Defaults are written to the labels of the DataSources by which KubeVirt and consoles infer an instance type and a preference.
+	//
+	// +optional
+	Defaults GoldenImageDefaults `json:"defaults,omitempty,omitzero"`
+
+	// StaleAfter is the age at which the image is stale: the condition UpToDate is false then, and templates that boot from it have the
+	// condition BootSourceStale. The age counts from the import. Without it, an image is never stale.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="staleAfter must be at least 1m"
+	StaleAfter *metav1.Duration `json:"staleAfter,omitempty"`
+
+	// Adopt specifies whether a DataSource of that name that a person or another program made is taken over. Never leaves it alone and imports nothing.
+	// IfNotReady takes it over unless it is ready. Always takes it over. What it stood for before is restored when the GoldenImage is deleted. A DataSource
+	// of another operator or of another DataImportCron is never taken over.
+	//
+	// +optional
+	// +kubebuilder:default=Never
+	Adopt GoldenImageAdoption `json:"adopt,omitempty"`
+
+	// Suspended stops checks and imports. What was imported stays.
+	//
+	// +optional
+	Suspended bool `json:"suspended,omitempty"`
+}
+
+// GoldenImageSource is where an image comes from.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.registry)",message="registry must be given",fieldPath=".registry",reason=FieldValueRequired
+type GoldenImageSource struct {
+	// Registry is an image in a container registry with the disk in its folder /disk.
+	//
+	// +optional
+	Registry *GoldenImageRegistry `json:"registry,omitempty"`
+}
+
+// GoldenImageRegistry is an image in a container registry.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.tag) && has(self.tags))",message="only one of tag and tags may be given",fieldPath=".tag"
+// +kubebuilder:validation:XValidation:rule="!has(self.secretRef) || !has(self.pullMethod) || self.pullMethod == 'pod'",message="secretRef needs pullMethod pod: a node pulls with its own credentials",fieldPath=".secretRef"
+type GoldenImageRegistry struct {
+	// URL is the image without tag and digest, such as quay.io/containerdisks/fedora; docker:// before it is allowed.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^(docker://)?[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+$`
+	URL string `json:"url"`
+
+	// Tag is the tag that is followed. The default is latest.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9_][a-zA-Z0-9._-]*$`
+	Tag string `json:"tag,omitempty"`
+
+	// Tags chooses the newest of the tags that match.
+	//
+	// +optional
+	Tags *GoldenImageTags `json:"tags,omitempty"`
+
+	// PullMethod is pod, which copies the image in a pod, or node, which lets the node pull it.
+	//
+	// +optional
+	// +kubebuilder:default=pod
+	PullMethod GoldenImagePullMethod `json:"pullMethod,omitempty"`
+
+	// SecretRef is the name of a Secret in the namespace with the keys accessKeyId (a username) and secretKey (a password), as CDI reads it.
+	// Stencil's manager needs permission to read it, see goldenImages.readable in the chart.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	SecretRef string `json:"secretRef,omitempty"`
+
+	// CertConfigMap is the name of a ConfigMap in the namespace with certificates of authorities in PEM, as CDI reads it. Stencil's manager needs
+	// permission to read it, see goldenImages.readable in the chart.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	CertConfigMap string `json:"certConfigMap,omitempty"`
+}
+
+// GoldenImagePullMethod is how an image is pulled.
+//
+// +kubebuilder:validation:Enum=pod;node
+type GoldenImagePullMethod string
+
+const (
+	// PullByPod copies the image in a pod of CDI. It is the default.
+	PullByPod GoldenImagePullMethod = "pod"
+	// PullByNode lets the container runtime of a node pull the image.
+	PullByNode GoldenImagePullMethod = "node"
+)
+
+// GoldenImageTags chooses one of the tags of an image: the newest of those that match all fields that are given. Tags are compared as versions
+// (https://semver.org); the parts minor and patch may be missing, and a leading v is ignored. Tags that are no versions are older than all
+// versions and are compared as texts with their numbers as numbers.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.semver) || has(self.pattern)",message="at least one of semver and pattern must be given"
+type GoldenImageTags struct {
+	// Semver is a range of versions, such as ">=41 <43" or "~9.4". Versions with a pre-release part match only a range that has one.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Semver string `json:"semver,omitempty"`
+
+	// Pattern is a regular expression (RE2) that the whole tag must match.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Pattern string `json:"pattern,omitempty"`
+
+	// Exclude is a regular expression (RE2); a tag that it matches as a whole is not taken.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Exclude string `json:"exclude,omitempty"`
+}
+
+// GoldenImageSchedule is when a source is checked.
+type GoldenImageSchedule struct {
+	// Cron is when the window for a check opens: minute, hour, day of month, month and day of week, in UTC.
+	//
+	// +optional
+	// +kubebuilder:default="0 */12 * * *"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Cron string `json:"cron,omitempty"`
+
+	// Window is how long the window is open. Each GoldenImage is checked at its own time in the window, which namespace, name and cluster determine, so
+	// that many are not checked at once. 0s checks when the window opens.
+	//
+	// +optional
+	// +kubebuilder:default="4h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('168h')",message="window must be 0s to 168h"
+	Window *metav1.Duration `json:"window,omitempty"`
+}
+
+// GoldenImageStorage is the storage of an imported image.
+type GoldenImageStorage struct {
+	// Size is the size of the volume.
+	//
+	// +required
+	Size resource.Quantity `json:"size"`
+
+	// StorageClassName is the name of the StorageClass. The default is the one that CDI chooses.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	StorageClassName string `json:"storageClassName,omitempty"`
+
+	// AccessModes of the volume. CDI chooses them by the StorageClass if there are none.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:items:Enum=ReadWriteOnce;ReadOnlyMany;ReadWriteMany;ReadWriteOncePod
+	AccessModes []string `json:"accessModes,omitempty"`
+}
+
+// GoldenImageRetention is what happens to what was made for a GoldenImage when it is deleted.
+//
+// +kubebuilder:validation:Enum=Keep;Delete
+type GoldenImageRetention string
+
+const (
+	// RetentionKeep keeps DataSources and imported images. It is the default.
+	RetentionKeep GoldenImageRetention = "Keep"
+	// RetentionDelete deletes the DataSources that were made for the GoldenImage, and all images that were imported for it.
+	RetentionDelete GoldenImageRetention = "Delete"
+)
+
+// GoldenImageAdoption specifies when a DataSource that exists is taken over.
+//
+// +kubebuilder:validation:Enum=Never;IfNotReady;Always
+type GoldenImageAdoption string
+
+// Values of GoldenImageAdoption.
+const (
+	AdoptNever      GoldenImageAdoption = "Never"
+	AdoptIfNotReady GoldenImageAdoption = "IfNotReady"
+	AdoptAlways     GoldenImageAdoption = "Always"
+)
+
+// GoldenImageChannel is a DataSource that follows an image later, or is pinned to one.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.digest) || !has(self.promote)",message="a channel that is pinned by digest follows nothing, so it must not have promote",fieldPath=".promote"
+type GoldenImageChannel struct {
+	// Name is the end of the DataSource's name, after the name of the image and a hyphen.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="!(self in ['amd64', 'arm64', 's390x', 'ppc64le'])",message="the name of an architecture must not be the name of a channel"
+	Name string `json:"name"`
+
+	// Digest pins the channel to an image that was imported.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=71
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	Digest string `json:"digest,omitempty"`
+
+	// Promote is when a channel without digest takes a newer image. Without it, it does so as soon as the image is ready.
+	//
+	// +optional
+	Promote *GoldenImagePromotion `json:"promote,omitempty"`
+}
+
+// GoldenImagePromotion is when a channel takes a newer image.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.after) != (has(self.manual) && self.manual)",message="exactly one of after and manual must be given"
+type GoldenImagePromotion struct {
+	// After is how long an image must have been ready before.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="after must be more than 0s"
+	After *metav1.Duration `json:"after,omitempty"`
+
+	// Manual waits for `stencilctl image promote`, which writes the annotation stencil.kubevirt.io/promote-CHANNEL of the GoldenImage. The first image is taken
+	// without it.
+	//
+	// +optional
+	Manual bool `json:"manual,omitempty"`
+}
+
+// GoldenImageDefaults are names that KubeVirt infers from a DataSource.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.instancetypeKind) || has(self.instancetype)",message="instancetypeKind needs instancetype",fieldPath=".instancetypeKind"
+// +kubebuilder:validation:XValidation:rule="!has(self.preferenceKind) || has(self.preference)",message="preferenceKind needs preference",fieldPath=".preferenceKind"
+type GoldenImageDefaults struct {
+	// Instancetype is the name of an instance type.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Instancetype string `json:"instancetype,omitempty"`
+
+	// InstancetypeKind is its kind. KubeVirt's default is VirtualMachineClusterInstancetype.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=VirtualMachineInstancetype;VirtualMachineClusterInstancetype
+	InstancetypeKind string `json:"instancetypeKind,omitempty"`
+
+	// Preference is the name of a preference.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Preference string `json:"preference,omitempty"`
+
+	// PreferenceKind is its kind. KubeVirt's default is VirtualMachineClusterPreference.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=VirtualMachinePreference;VirtualMachineClusterPreference
+	PreferenceKind string `json:"preferenceKind,omitempty"`
+}
