@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +18,7 @@ import (
 	"github.com/vmstencil/stencil/internal/exemption"
 	"github.com/vmstencil/stencil/reconcilers/capture"
 	"github.com/vmstencil/stencil/reconcilers/compliance"
+	"github.com/vmstencil/stencil/reconcilers/goldenimage"
 	"github.com/vmstencil/stencil/reconcilers/lending"
 	"github.com/vmstencil/stencil/reconcilers/objects"
 	"github.com/vmstencil/stencil/reconcilers/policylibrary"
@@ -48,6 +50,11 @@ type Options struct {
 	Audit Audit
 	// DiskAccount is the username under which disks that templates lend are created. If empty, none are.
 	DiskAccount string
+	// ImageAccount is the username as which golden images are kept fresh, in ImageNamespaces. If empty, none are. ImageNetworks are the private
+	// networks in which their sources may be.
+	ImageAccount    string
+	ImageNamespaces []string
+	ImageNetworks   []netip.Prefix
 	// ObjectAccount is the username under which objects of templates besides the VirtualMachine are created. If empty, none are.
 	ObjectAccount string
 	// ObjectKeys is required if ObjectAccount is set. ObjectKeysSecret is its Secret.
@@ -103,6 +110,9 @@ func Setup(mgr manager.Manager, o Options) error {
 		return err
 	}
 	if err := setupObjects(mgr, o); err != nil {
+		return err
+	}
+	if err := setupGoldenImages(mgr, o); err != nil {
 		return err
 	}
 	if o.PolicyLibrary != "" {
@@ -216,4 +226,24 @@ func setupObjects(mgr manager.Manager, o Options) error {
 		return err
 	}
 	return created.SetupWithManager(mgr, o.ObjectKeysSecret)
+}
+
+// setupGoldenImages adds the reconciler that keeps golden images fresh.
+func setupGoldenImages(mgr manager.Manager, o Options) error {
+	if o.ImageAccount == "" {
+		return nil
+	}
+	images, err := goldenimage.New(goldenimage.Options{
+		Config:          mgr.GetConfig(),
+		Account:         o.ImageAccount,
+		Namespaces:      o.ImageNamespaces,
+		AllowedNetworks: o.ImageNetworks,
+		Recorder:        mgr.GetEventRecorder("stencil-golden-images"),
+		Registerer:      o.Registerer,
+		Logger:          mgr.GetLogger().WithName("golden-images"),
+	})
+	if err != nil {
+		return err
+	}
+	return images.SetupWithManager(mgr)
 }

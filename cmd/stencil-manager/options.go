@@ -44,6 +44,10 @@ type options struct {
 	auditInterval time.Duration
 	// diskAccount is the user as which disks that templates lend are created.
 	diskAccount string
+	// imageAccount is the user as which golden images are kept fresh, in imageNamespaces and from imageNetworks.
+	imageAccount    string
+	imageNamespaces program.List
+	imageNetworks   program.List
 	// objectAccount is the user as which objects of templates besides the VirtualMachine are created. objectResources are their resources, and
 	// objectKeys is the name of the Secret with the keys that encrypt them until then.
 	objectAccount   string
@@ -137,6 +141,12 @@ func (o *options) bind(flags *flag.FlagSet) {
 
 	flags.StringVar(&o.diskAccount, "disk-account", "",
 		"Full name of the service account as which the manager creates the disks that templates lend; it must be permitted to impersonate it. If empty, no disk is lent.")
+	flags.StringVar(&o.imageAccount, "image-account", "",
+		"Full name of the service account as which the manager keeps golden images fresh; it must be permitted to impersonate it. If empty, no GoldenImage is reconciled.")
+	flags.Var(&o.imageNamespaces, "image-namespaces",
+		"Namespaces, separated by commas, in which this account has permissions; * stands for all. GoldenImages in others are not reconciled.")
+	flags.Var(&o.imageNetworks, "image-networks",
+		"Private networks, separated by commas, such as 10.0.0.0/8, in which sources of golden images may be. Sources with other addresses that are not public are denied.")
 	flags.StringVar(&o.objectAccount, "object-account", "",
 		"Full name of the service account as which the manager creates the objects that templates have besides the VirtualMachine; it must be permitted to impersonate it. If empty, VirtualMachines of templates with objects are denied.")
 	flags.Var(&o.objectResources, "object-resources",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/netip"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -32,6 +33,14 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 	if err != nil {
 		return reconcilers.Options{}, err
 	}
+	var networks []netip.Prefix
+	for _, text := range o.imageNetworks {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return reconcilers.Options{}, fmt.Errorf("--image-networks: %w", err)
+		}
+		networks = append(networks, network)
+	}
 	return reconcilers.Options{
 		Namespace:     o.namespace,
 		Registerer:    metrics.Registry,
@@ -51,6 +60,9 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 			WritableKeys:    o.writableKeys,
 		},
 		DiskAccount:      o.diskAccount,
+		ImageAccount:     o.imageAccount,
+		ImageNamespaces:  o.imageNamespaces,
+		ImageNetworks:    networks,
 		ObjectAccount:    o.objectAccount,
 		ObjectKeys:       c.objectKeys,
 		ObjectKeysSecret: o.objectKeysSecret(),

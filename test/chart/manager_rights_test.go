@@ -67,6 +67,7 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 	everywhere := rightsTo(map[string]string{
 		"apps/controllerrevisions":                                           "list watch",
 		"authorization.k8s.io/subjectaccessreviews":                          "create",
+		"cdi.kubevirt.io/dataimportcrons":                                    "list watch",
 		"cdi.kubevirt.io/datasources":                                        "get list watch",
 		"cdi.kubevirt.io/datavolumes":                                        "create get list watch patch delete",
 		"cdi.kubevirt.io/datavolumes/source":                                 "create",
@@ -98,6 +99,8 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 		"snapshot.kubevirt.io/virtualmachinesnapshotcontents":                "get",
 		"snapshot.kubevirt.io/virtualmachinesnapshots":                       "create get list watch delete",
 		"snapshot.storage.k8s.io/volumesnapshots":                            "get list watch",
+		"stencil.kubevirt.io/goldenimages":                                   "get list watch patch",
+		"stencil.kubevirt.io/goldenimages/status":                            "patch",
 		"stencil.kubevirt.io/templateapprovals":                              "get list watch",
 		"stencil.kubevirt.io/templateapprovals/status":                       "get update patch",
 		"stencil.kubevirt.io/virtualmachinepolicies":                         "get list watch",
@@ -168,6 +171,7 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 		"secrets":                         "create",
 		"secrets stencil-object-keys":     "get list watch update",
 		"serviceaccounts stencil-disks":   "impersonate",
+		"serviceaccounts stencil-images":  "impersonate",
 		"serviceaccounts stencil-objects": "impersonate",
 	})
 	itsAuthority := rightsTo(map[string]string{

@@ -49,6 +49,7 @@ func TestManager(t *testing.T) {
 					}, ","),
 					"--exempt-binding=stencil-exempt-users",
 					"--disk-account=system:serviceaccount:stencil-system:stencil-disks",
+					"--image-account=system:serviceaccount:stencil-system:stencil-images",
 					"--object-account=system:serviceaccount:stencil-system:stencil-objects",
 					"--object-resources=secrets,configmaps,services",
 					"--object-keys-secret=stencil-object-keys",

@@ -107,6 +107,13 @@ func (o Options) ManagerArgs() []string {
 	if disks, _ := o.Values["diskAccess"].(map[string]any); disks["mode"] != "None" {
 		arguments = append(arguments, "--disk-account=system:serviceaccount:"+o.Namespace+":"+prefix+"-disks")
 	}
+	arguments = append(arguments, "--image-account=system:serviceaccount:"+o.Namespace+":"+prefix+"-images")
+	images, _ := o.Values["goldenImages"].(map[string]any)
+	for key, flag := range map[string]string{"namespaces": "--image-namespaces=", "allowedNetworks": "--image-networks="} {
+		if listed, _ := images[key].([]any); len(listed) > 0 {
+			arguments = append(arguments, flag+strings.Join(texts(listed), ","))
+		}
+	}
 	if len(resources) > 0 {
 		arguments = append(arguments, "--object-account="+objectAccount, "--object-resources="+strings.Join(resources, ","), "--object-keys-secret="+prefix+"-object-keys")
 		if lent, found := values["lentResources"].([]any); found {

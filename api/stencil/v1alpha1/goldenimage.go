@@ -78,8 +78,8 @@ type GoldenImageSpec struct {
 	// +required
 	Storage GoldenImageStorage `json:"storage"`
 
-	// ImportsToKeep is the number of images that CDI keeps per architecture, the current one among them. Images that channels stand
-	// for are kept besides.
+	// ImportsToKeep is the number of images that are kept per architecture, the current one among them. Images that channels stand for, and
+	// those that are being cloned from, are kept besides.
 	//
 	// +optional
 	// +kubebuilder:default=3

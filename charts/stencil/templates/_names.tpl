@@ -96,6 +96,15 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.disks.name" .
 {{- end -}}
 {{- end -}}
 
+{{/* The service account as which the manager keeps golden images fresh, and its user name. */}}
+{{- define "stencil.images.name" -}}
+{{ include "stencil.fullname" . }}-images
+{{- end -}}
+
+{{- define "stencil.images.user" -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.images.name" . }}
+{{- end -}}
+
 {{/*
 The service account as which the manager creates objects of templates, and its user name; empty if it creates none. The policy manager-objects
 relies on the end of the name.

@@ -44,6 +44,13 @@
 {{- with include "stencil.disks.user" . }}
 - --disk-account={{ . }}
 {{- end }}
+- --image-account={{ include "stencil.images.user" . }}
+{{- with .Values.goldenImages.namespaces }}
+- {{ printf "--image-namespaces=%s" (join "," .) | toJson }}
+{{- end }}
+{{- with .Values.goldenImages.allowedNetworks }}
+- --image-networks={{ join "," . }}
+{{- end }}
 {{- range .Values.objects.lentResources }}
 {{- if not (has . $.Values.objects.resources) }}
 {{- fail (printf "objects.lentResources has %s, which objects.resources does not have: templates create only those" .) }}

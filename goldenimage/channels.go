@@ -1,0 +1,105 @@
+package goldenimage
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+)
+
+// channels decides which image each channel stands for.
+func (d *decision) channels() {
+	before := d.plan.Status.Channels
+	d.plan.Status.Channels = nil
+	for _, channel := range d.image.Spec.Channels {
+		for _, a := range d.arches {
+			c := v1alpha1.GoldenImageChannelStatus{Name: channel.Name, Architecture: a.Name, DataSource: join(base(d.image), channel.Name, a.Name)}
+			for _, one := range before {
+				if one.Name == c.Name && one.Architecture == c.Architecture && d.find(a.Name, one.Digest) != nil {
+					c.Digest = one.Digest
+				}
+			}
+			stood := c.Digest
+			d.follow(&channel, a, &c)
+			if c.Digest != stood {
+				image := d.find(a.Name, c.Digest)
+				d.plan.Events = append(d.plan.Events, Event{Reason: EventChannel, Volume: image.Volume, Message: fmt.Sprintf(
+					"channel %s: DataSource %s stands for %s%s", c.Name, c.DataSource, c.Digest, ofTag(image.Tag))})
+			}
+			if c.Problem != "" {
+				d.problems = append(d.problems, fmt.Sprintf("channel %s: %s", c.Name, c.Problem))
+			}
+			d.plan.Status.Channels = append(d.plan.Status.Channels, c)
+		}
+	}
+}
+
+// follow sets the digest that a channel stands for, if that changes, and what is next.
+func (d *decision) follow(channel *v1alpha1.GoldenImageChannel, a *architecture, c *v1alpha1.GoldenImageChannelStatus) {
+	take := func(digest string) {
+		if d.find(a.Name, digest) == nil {
+			c.Problem = fmt.Sprintf("the volume of %s does not exist: pin one of status.history", digest)
+			return
+		}
+		c.Digest = digest
+	}
+	switch {
+	case channel.Digest != "":
+		take(channel.Digest)
+	case a.Current == nil:
+	case channel.Promote == nil || c.Digest == "":
+		c.Digest = a.Current.Digest
+	case channel.Promote.Manual:
+		if digest := d.image.Annotations[v1alpha1.AnnotationPromotePrefix+channel.Name]; digest != "" {
+			take(digest)
+		}
+		if c.Digest != a.Current.Digest {
+			c.Next = a.Current.Digest
+		}
+	case channel.Promote.After != nil:
+		d.promote(channel.Promote.After.Duration, a, c)
+	}
+}
+
+// promote takes the newest image that has been ready for long enough. While the image is pinned, which withdraws newer ones, only that one counts.
+func (d *decision) promote(after time.Duration, a *architecture, c *v1alpha1.GoldenImageChannelStatus) {
+	stood := d.find(a.Name, c.Digest)
+	var next *v1alpha1.ImportedImage
+	for i := range d.plan.Status.History {
+		image := &d.plan.Status.History[i]
+		switch {
+		case image.Architecture != a.Name || image.Digest == c.Digest:
+		case d.image.Spec.Digest != "" && image.Digest != a.Current.Digest:
+		case d.image.Spec.Digest == "" && !image.ImportedAt.After(stood.ImportedAt.Time):
+		case !image.ImportedAt.Add(after).After(d.Now):
+			if ready := d.find(a.Name, c.Digest); ready == stood || image.ImportedAt.After(ready.ImportedAt.Time) {
+				c.Digest = image.Digest
+			}
+		case next == nil || image.ImportedAt.Before(&next.ImportedAt):
+			next = image
+		}
+	}
+	if next != nil {
+		at := metav1.NewTime(next.ImportedAt.Add(after))
+		c.Next, c.NextTime = next.Digest, &at
+		d.again(at.Time)
+	}
+}
+
+// standChannels writes the DataSources of the channels.
+func (d *decision) standChannels() {
+	for _, c := range d.plan.Status.Channels {
+		image := d.find(c.Architecture, c.Digest)
+		if image == nil {
+			continue
+		}
+		volume := map[string]any{"namespace": d.image.Namespace, "name": image.Volume}
+		kind := "pvc"
+		if image.Snapshot {
+			kind = "snapshot"
+		}
+		d.stand(c.DataSource, c.Architecture, map[string]any{kind: volume}, image)
+	}
+}

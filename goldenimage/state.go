@@ -1,0 +1,151 @@
+package goldenimage
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+)
+
+// Resources that are read and written.
+var (
+	DataSources     = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datasources"}
+	DataImportCrons = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "dataimportcrons"}
+	DataVolumes     = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}
+	Claims          = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	Snapshots       = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
+	kindDataSource  = DataSources.GroupVersion().WithKind("DataSource")
+	kindDataImport  = DataImportCrons.GroupVersion().WithKind("DataImportCron")
+	kindGoldenImage = v1alpha1.GroupVersion.WithKind("GoldenImage")
+)
+
+const (
+	// annotationOperator is on objects that an operator of the operator SDK keeps.
+	annotationOperator = "operator-sdk/primary-resource"
+	annotationDesired  = "cdi.kubevirt.io/storage.import.sourceDesiredDigest"
+	// annotationTemplate on a DataImportCron is a digest of what cannot be changed in it.
+	annotationTemplate = "stencil.kubevirt.io/import-template"
+)
+
+// LabelDataImportCron is the label by which CDI finds the DataSource and the volumes of a DataImportCron.
+const LabelDataImportCron = "cdi.kubevirt.io/dataImportCron"
+
+// State is what Decide decides from.
+type State struct {
+	Image *v1alpha1.GoldenImage
+	Now   time.Time
+	// Cluster identifies the cluster: see NewSchedule.
+	Cluster string
+	// Check is the result of a check of the source; nil if there was none.
+	Check *Check
+	// Sources are the DataSources of the names that Names returns, Crons the DataImportCrons of these names, and Provided the names for which
+	// there is a PersistentVolumeClaim.
+	Sources  map[string]*DataSource
+	Crons    map[string]*Cron
+	Provided map[string]bool
+	// Volumes are those with the label of one of the DataImportCrons, or of the image.
+	Volumes []Volume
+}
+
+// Check is the result of a check of a source.
+type Check struct {
+	// Found are the images, in the order of the architectures.
+	Found []Found
+	// Err is why there is none.
+	Err error
+}
+
+// Found is the newest image of one architecture.
+type Found struct{ Digest, Tag string }
+
+// DataSource is a DataSource that exists.
+type DataSource struct {
+	Labels, Annotations map[string]string
+	Owners              []metav1.OwnerReference
+	// Source is spec.source.
+	Source map[string]any
+	Ready  bool
+	// Problem is CDI's message while it is not ready.
+	Problem string
+}
+
+// Cron is a DataImportCron that exists.
+type Cron struct {
+	Labels, Annotations map[string]string
+	Deleting            bool
+	// Digest and Volume are of the import that CDI has started last. Imported is the volume of the last that has ended, and ImportedAt the
+	// time.
+	Digest, Volume, Imported string
+	ImportedAt               *metav1.Time
+	// UpToDate is CDI's condition, and Problem its message while it is false.
+	UpToDate bool
+	Problem  string
+}
+
+// Volume is a DataVolume, a PersistentVolumeClaim or a VolumeSnapshot.
+type Volume struct {
+	Resource schema.GroupVersionResource
+	Name     string
+	Labels   map[string]string
+	// Progress, such as 42.0%, and Problem are of a DataVolume that is being filled.
+	Progress, Problem string
+}
+
+// Plan is what Decide returns.
+type Plan struct {
+	// Actions are carried out in their order until one fails.
+	Actions []Action
+	Status  v1alpha1.GoldenImageStatus
+	// Finalizer specifies whether the image must have the finalizer.
+	Finalizer bool
+	Events    []Event
+	// Again is the time at which the result changes by itself; zero if it does not.
+	Again time.Time
+}
+
+// Verb is what an Action does.
+type Verb string
+
+// Verbs of Actions.
+const (
+	// Create creates Object, unless there is one of its name.
+	Create Verb = "create"
+	// Apply applies Object by server-side apply.
+	Apply Verb = "apply"
+	// Patch merges Object, a JSON merge patch, into the object of the name.
+	Patch Verb = "patch"
+	// Delete deletes the object of the name. DeleteUnused does so later if a DataVolume is being cloned from it.
+	Delete       Verb = "delete"
+	DeleteUnused Verb = "delete unused"
+)
+
+// Action is one write.
+type Action struct {
+	Verb     Verb
+	Resource schema.GroupVersionResource
+	Name     string
+	Object   map[string]any
+}
+
+// Event is an event of the GoldenImage.
+type Event struct {
+	Warning         bool
+	Reason, Message string
+	// Volume is the PersistentVolumeClaim that it is about besides; empty if there is none.
+	Volume string
+}
+
+// Reasons of events.
+const (
+	EventImported = "ImageImported"
+	EventChannel  = "ChannelMoved"
+	EventFound    = "ImageFound"
+	EventCheck    = "CheckFailed"
+	EventImport   = "ImportFailed"
+	EventConflict = "Conflict"
+	EventAdopted  = "Adopted"
+	EventStale    = "ImageStale"
+	EventDeleted  = "ImagesDeleted"
+)

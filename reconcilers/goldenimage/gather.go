@@ -1,0 +1,212 @@
+package goldenimage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/goldenimage"
+	"github.com/vmstencil/stencil/reconcilers/goldenimage/registry"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+)
+
+// gather reads what belongs to an image. It reads the API server itself: a cache may be older than the event.
+func (r *Reconciler) gather(ctx context.Context, image *v1alpha1.GoldenImage) (goldenimage.State, error) {
+	s := goldenimage.State{
+		Image: image, Now: time.Now(), Cluster: r.cluster,
+		Sources: map[string]*goldenimage.DataSource{}, Crons: map[string]*goldenimage.Cron{}, Provided: map[string]bool{},
+	}
+	names := goldenimage.Names(image)
+	crons := map[string]bool{}
+	for _, name := range names {
+		object, err := r.get(ctx, goldenimage.DataSources, image.Namespace, name)
+		if err != nil {
+			return s, err
+		}
+		crons[name] = true
+		if object != nil {
+			s.Sources[name] = dataSource(object)
+			crons[object.GetLabels()[goldenimage.LabelDataImportCron]] = true
+		}
+	}
+	delete(crons, "")
+	for name := range crons {
+		object, err := r.get(ctx, goldenimage.DataImportCrons, image.Namespace, name)
+		if err != nil {
+			return s, err
+		}
+		if object != nil {
+			s.Crons[name] = importCron(object)
+		}
+	}
+	managed := goldenimage.Managed(image)
+	for _, name := range managed {
+		object, err := r.get(ctx, goldenimage.Claims, image.Namespace, name)
+		if err != nil {
+			return s, err
+		}
+		s.Provided[name] = object != nil
+	}
+	var err error
+	s.Volumes, err = r.volumes(ctx, image, names)
+	return s, err
+}
+
+// get returns an object, nil if there is none.
+func (r *Reconciler) get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+	object, err := r.account.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading %s %s/%s: %w", resource.Resource, namespace, name, err)
+	}
+	return object, nil
+}
+
+// volumes lists the volumes of an image.
+func (r *Reconciler) volumes(ctx context.Context, image *v1alpha1.GoldenImage, crons []string) ([]goldenimage.Volume, error) {
+	var volumes []goldenimage.Volume
+	for _, resource := range []schema.GroupVersionResource{goldenimage.DataVolumes, goldenimage.Claims, goldenimage.Snapshots} {
+		seen := map[string]bool{}
+		for _, selector := range []string{
+			goldenimage.LabelDataImportCron + " in (" + strings.Join(crons, ",") + ")",
+			v1alpha1.LabelGoldenImage + "=" + image.Name,
+		} {
+			listed, err := r.account.Resource(resource).Namespace(image.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+			if apierrors.IsNotFound(err) {
+				// The cluster has no snapshots.
+				break
+			}
+			if err != nil {
+				return nil, fmt.Errorf("listing the %s of GoldenImage %s/%s: %w", resource.Resource, image.Namespace, image.Name, err)
+			}
+			for i := range listed.Items {
+				object := &listed.Items[i]
+				if seen[object.GetName()] || object.GetDeletionTimestamp() != nil {
+					continue
+				}
+				seen[object.GetName()] = true
+				volume := goldenimage.Volume{Resource: resource, Name: object.GetName(), Labels: object.GetLabels()}
+				if resource == goldenimage.DataVolumes {
+					volume.Progress, volume.Problem = progress(object.Object)
+				}
+				volumes = append(volumes, volume)
+			}
+		}
+	}
+	return volumes, nil
+}
+
+// progress returns the progress of a DataVolume, and the message of CDI if its importer fails.
+func progress(dataVolume map[string]any) (percent, problem string) {
+	status := machine.MapAt(dataVolume, "status")
+	percent = machine.StringAt(status, "progress")
+	if percent == "N/A" {
+		percent = machine.StringAt(status, "phase")
+	}
+	for _, condition := range machine.MapsAt(status, "conditions") {
+		reason, message := machine.StringAt(condition, "reason"), machine.StringAt(condition, "message")
+		failed := machine.StringAt(condition, "type") == "Running" && machine.StringAt(condition, "status") == "False" && (reason == "Error" || reason == "ImagePullFailed")
+		unbound := machine.StringAt(condition, "type") == "Bound" && (strings.HasPrefix(reason, "Err") || reason == "Pending" && strings.Contains(message, "rror"))
+		if (failed || unbound) && message != "" {
+			problem = message
+		}
+	}
+	return percent, problem
+}
+
+func dataSource(object *unstructured.Unstructured) *goldenimage.DataSource {
+	made := &goldenimage.DataSource{
+		Labels: object.GetLabels(), Annotations: object.GetAnnotations(), Owners: object.GetOwnerReferences(),
+		Source: machine.MapAt(object.Object, "spec", "source"),
+	}
+	made.Ready, made.Problem = condition(object.Object, "Ready")
+	return made
+}
+
+func importCron(object *unstructured.Unstructured) *goldenimage.Cron {
+	status := machine.MapAt(object.Object, "status")
+	made := &goldenimage.Cron{Labels: object.GetLabels(), Annotations: object.GetAnnotations(), Deleting: object.GetDeletionTimestamp() != nil}
+	if imports := machine.MapsAt(status, "currentImports"); len(imports) > 0 {
+		made.Volume, made.Digest = machine.StringAt(imports[0], "DataVolumeName"), machine.StringAt(imports[0], "Digest")
+	}
+	made.Imported = machine.StringAt(machine.MapAt(status, "lastImportedPVC"), "name")
+	if at, err := time.Parse(time.RFC3339, machine.StringAt(status, "lastImportTimestamp")); err == nil {
+		made.ImportedAt = &metav1.Time{Time: at}
+	}
+	made.UpToDate, made.Problem = condition(object.Object, "UpToDate")
+	return made
+}
+
+// condition reports whether a condition is true, and its message if not.
+func condition(object map[string]any, kind string) (is bool, problem string) {
+	for _, one := range machine.MapsAt(machine.MapAt(object, "status"), "conditions") {
+		if machine.StringAt(one, "type") == kind {
+			return machine.StringAt(one, "status") == "True", machine.StringAt(one, "message")
+		}
+	}
+	return false, ""
+}
+
+// check checks the source of an image.
+func (r *Reconciler) check(ctx context.Context, image *v1alpha1.GoldenImage) *goldenimage.Check {
+	source := image.Spec.Source.Registry
+	with, err := r.credentials(ctx, image.Namespace, source)
+	if err != nil {
+		return &goldenimage.Check{Err: err}
+	}
+	found, err := r.registry.Newest(ctx, source, image.Spec.Architectures, with)
+	return &goldenimage.Check{Found: found, Err: err}
+}
+
+func (r *Reconciler) credentials(ctx context.Context, namespace string, source *v1alpha1.GoldenImageRegistry) (registry.Credentials, error) {
+	var with registry.Credentials
+	read := func(resource, name string, into any) error {
+		object, err := r.get(ctx, corev1.SchemeGroupVersion.WithResource(resource), namespace, name)
+		switch {
+		case apierrors.IsForbidden(err):
+			return fmt.Errorf("%s %s/%s must not be read: add it to the chart's value goldenImages.readable", resource, namespace, name)
+		case err != nil:
+			return err
+		case object == nil:
+			return fmt.Errorf("%s %s/%s does not exist", resource, namespace, name)
+		}
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into)
+	}
+	if source.SecretRef != "" {
+		var secret corev1.Secret
+		if err := read("secrets", source.SecretRef, &secret); err != nil {
+			return with, fmt.Errorf("spec.source.registry.secretRef: %w", err)
+		}
+		with.Username, with.Password = string(secret.Data["accessKeyId"]), string(secret.Data["secretKey"])
+	}
+	if source.CertConfigMap != "" {
+		var certificates corev1.ConfigMap
+		if err := read("configmaps", source.CertConfigMap, &certificates); err != nil {
+			return with, fmt.Errorf("spec.source.registry.certConfigMap: %w", err)
+		}
+		for _, text := range certificates.Data {
+			with.Authorities = append(with.Authorities, []byte(text))
+		}
+	}
+	return with, nil
+}
+
+// decode returns the GoldenImage that a client has read.
+func decode(object *unstructured.Unstructured) (*v1alpha1.GoldenImage, error) {
+	image := &v1alpha1.GoldenImage{}
+	text, err := object.MarshalJSON()
+	return image, errors.Join(err, json.Unmarshal(text, image))
+}

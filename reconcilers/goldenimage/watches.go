@@ -1,0 +1,138 @@
+package goldenimage
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/cache/watching"
+	"github.com/vmstencil/stencil/goldenimage"
+)
+
+// note is what is stored of a watched object: to which GoldenImage it belongs, as far as its labels say.
+type note struct{ Image, Cron string }
+
+type index = watching.Index[*metav1.PartialObjectMetadata, note]
+
+// wake enqueues GoldenImages whose objects change. It watches metadata only: the version of an object changes with its status.
+type wake struct {
+	images, sources, crons, volumes *index
+	queue                           workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// changed passes names on, because callbacks of an index must not read one.
+	changed workqueue.TypedInterface[change]
+
+	partial metadata.Interface
+	served  discovery.ServerResourcesInterface
+	log     logr.Logger
+
+	mutex sync.Mutex
+	done  bool
+}
+
+// change is an object of which a GoldenImage may depend.
+type change struct {
+	namespace, name string
+	note
+}
+
+func newWake(partial metadata.Interface, served discovery.ServerResourcesInterface, log logr.Logger) *wake {
+	w := &wake{partial: partial, served: served, log: log, changed: workqueue.NewTyped[change]()}
+	watched := func(kind string) *index {
+		return watching.NewIndex(watching.Options[*metav1.PartialObjectMetadata, note]{
+			Kind: kind,
+			Convert: func(object *metav1.PartialObjectMetadata, _ note, _ bool) (note, error) {
+				return note{object.Labels[v1alpha1.LabelGoldenImage], object.Labels[goldenimage.LabelDataImportCron]}, nil
+			},
+			Changed: func(update watching.Update[note]) {
+				for _, each := range update.Changes {
+					w.changed.Add(change{each.Namespace, each.Name, each.Before})
+					if each.Exists && each.After != each.Before {
+						w.changed.Add(change{each.Namespace, each.Name, each.After})
+					}
+				}
+			},
+		})
+	}
+	w.images = watched(goldenImages.Resource)
+	w.sources, w.crons, w.volumes = watched(goldenimage.DataSources.Resource), watched(goldenimage.DataImportCrons.Resource), watched(goldenimage.DataVolumes.Resource)
+	return w
+}
+
+func (w *wake) synced() bool {
+	return w.images.Synced() && w.sources.Synced() && w.crons.Synced() && w.volumes.Synced()
+}
+
+// once calls a function until it has succeeded.
+func (w *wake) once(f func() error) error {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.done {
+		return nil
+	}
+	err := f()
+	w.done = err == nil
+	return err
+}
+
+// source starts the watches together with a controller.
+func (w *wake) source() source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		w.queue = queue
+		watch := func(resource schema.GroupVersionResource, into *index, selector string) watching.Late {
+			return watching.Late{
+				Name: "golden-images-" + resource.Resource, Resource: resource, Into: into, Failed: into.FailIfNotServed,
+				Example: &metav1.PartialObjectMetadata{}, Source: watching.Source(w.partial.Resource(resource), watching.Selector{Labels: selector}),
+			}
+		}
+		go watching.RunLate(ctx, w.log, w.served,
+			watch(goldenImages, w.images, ""),
+			watch(goldenimage.DataSources, w.sources, ""),
+			watch(goldenimage.DataImportCrons, w.crons, ""),
+			watch(goldenimage.DataVolumes, w.volumes, goldenimage.LabelDataImportCron),
+		)
+		go func() {
+			<-ctx.Done()
+			w.changed.ShutDown()
+		}()
+		go w.pass()
+		return nil
+	})
+}
+
+// pass enqueues the GoldenImages that a change affects: that of its label, those of the name or of the beginning of its name, and the one with
+// the DataImportCron of its label.
+func (w *wake) pass() {
+	for {
+		one, ended := w.changed.Get()
+		if ended {
+			return
+		}
+		names := []string{one.name, one.Image, one.Cron}
+		w.images.Range(func(name types.NamespacedName, _ note) bool {
+			if name.Namespace == one.namespace && slices.ContainsFunc(names, func(other string) bool { return begins(other, name.Name) }) {
+				w.queue.Add(reconcile.Request{NamespacedName: name})
+			}
+			return true
+		})
+		if one.Image != "" {
+			w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: one.namespace, Name: one.Image}})
+		}
+		w.changed.Done(one)
+	}
+}
+
+// begins reports whether a name is another, or is it followed by a hyphen.
+func begins(name, with string) bool {
+	return len(name) >= len(with) && name[:len(with)] == with && (len(name) == len(with) || name[len(with)] == '-')
+}
