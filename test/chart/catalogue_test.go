@@ -223,12 +223,12 @@ func TestCatalogueValuesReachTheirFields(t *testing.T) {
 			},
 		},
 		"how a GoldenImage is kept fresh": {
-			values: `{systems: [centos-stream9], goldenImages: {schedule: {cron: "30 4 * * 1", window: 1h}, registry: {pullMethod: node, certConfigMap: ca}, importsToKeep: 2, staleAfter: 720h, adopt: IfNotReady}}`,
+			values: `{systems: [centos-stream9], goldenImages: {schedule: {cron: "30 4 * * 1", window: 1h}, registry: {pullMethod: node, certConfigMap: ca}, importsToKeep: 2, staleAfter: 720h, adopt: IfNotReady, suspended: true}}`,
 			object: "GoldenImage/centos-stream9",
 			want: map[string]any{`{.spec}`: map[string]any{
 				"source":        map[string]any{"registry": map[string]any{"url": "quay.io/containerdisks/centos-stream", "tag": "9", "pullMethod": "node", "certConfigMap": "ca"}},
 				"architectures": []any{"amd64"}, "schedule": map[string]any{"cron": "30 4 * * 1", "window": "1h"},
-				"storage": map[string]any{"size": "12Gi"}, "importsToKeep": float64(2), "retention": "Keep", "staleAfter": "720h", "adopt": "IfNotReady",
+				"storage": map[string]any{"size": "12Gi"}, "importsToKeep": float64(2), "retention": "Keep", "staleAfter": "720h", "adopt": "IfNotReady", "suspended": true,
 				"defaults": map[string]any{"instancetype": "u1.medium", "preference": "centos.stream9"},
 			}},
 		},
