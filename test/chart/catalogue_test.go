@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -354,6 +355,49 @@ func TestCatalogueChoosesAllSystemsOfTheTable(t *testing.T) {
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(table)), slices.Sorted(slices.Values(values.Systems))); diff != "" {
 		t.Errorf("systems of values.yaml (-table +values.yaml):\n%s", diff)
 	}
+}
+
+// The table of systems in docs/catalogue.md is generated from that of the chart: go test ./chart -run Catalogue -update
+func TestCatalogueDocumentListsEverySystem(t *testing.T) {
+	var values struct{ Systems []string }
+	var table map[string]struct {
+		DisplayName, InstanceType, DiskSize, User string
+		Preferences                               map[string]string
+		Image                                     *struct {
+			URL, Tag string
+			Tags     struct{ Pattern string }
+		}
+	}
+	for file, into := range map[string]any{"values.yaml": &values, "files/systems.yaml": &table} {
+		if err := yaml.Unmarshal(testfile.Read(t, filepath.Join(catalogueFolder(t), file)), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := "| template | system | boot image | user | preference | instance type | disk |\n|---|---|---|---|---|---|---|\n"
+	for _, name := range values.Systems {
+		system := table[name]
+		image := "you bring it"
+		switch {
+		case system.Image == nil && system.User == "":
+			image = "you bring an ISO image"
+		case system.Image != nil && system.Image.Tag != "":
+			image = "`" + system.Image.URL + ":" + system.Image.Tag + "`"
+		case system.Image != nil:
+			image = "`" + system.Image.URL + "`, newest tag `" + system.Image.Tags.Pattern + "`"
+		}
+		preference := "`" + system.Preferences["amd64"] + "`"
+		switch arm, exists := system.Preferences["arm64"]; {
+		case !exists:
+			preference += "; not for arm64"
+		case arm != system.Preferences["amd64"]:
+			preference += ", `" + arm + "`"
+		}
+		text += fmt.Sprintf("| `%s` | %s | %s | %s | %s | `%s` | %s |\n", name, system.DisplayName, image, system.User, preference, system.InstanceType, system.DiskSize)
+	}
+	testfile.Generated{
+		Path: filepath.Join(catalogueFolder(t), "..", "..", "docs", "catalogue.md"), Begin: "<!-- systems:begin -->\n", End: "<!-- systems:end -->",
+		Update: *update, Command: "go test ./chart -run Catalogue -update",
+	}.Compare(t, text)
 }
 
 // A release of the catalogue deletes no imported image and no template of others: nothing of it is cluster-scoped but the approval.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
@@ -151,11 +153,12 @@ func TestAnImageThatUsersBring(t *testing.T) {
 		t.Run(tc.template, func(t *testing.T) {
 			ready("datasource/"+tc.source, "False")
 			ready("virtualmachinetemplate/"+tc.template, "False")
+			// The disk of a VM that exists already appears when the image does.
+			name := "brought-" + tc.template
+			must(t, ada, gen.Manifest(gen.VM(name, gen.FromTemplate(golden+"/"+tc.template))), "create", "-n", free, "-f", "-")
 			must(t, nil, gen.Manifest(gen.DataVolume(tc.source, "{blank: {}}", gen.Annotation("cdi.kubevirt.io/storage.bind.immediate.requested", "true"))), "create", "-n", golden, "-f", "-")
 			ready("datasource/"+tc.source, "True")
 			ready("virtualmachinetemplate/"+tc.template, "True")
-			name := "brought-" + tc.template
-			must(t, ada, gen.Manifest(gen.VM(name, gen.FromTemplate(golden+"/"+tc.template))), "create", "-n", free, "-f", "-")
 			disk := name
 			if tc.source != tc.template {
 				disk += "-iso"
@@ -169,4 +172,43 @@ func TestAnImageThatUsersBring(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestUpgradeAndUninstall(t *testing.T) {
+	const passing = "passing"
+	helm := func(arguments ...string) {
+		t.Helper()
+		result, err := stencil.Plane.Helm(t.Context(), append(arguments, "--namespace", passing)...)
+		if err != nil || result.Code != 0 {
+			t.Fatalf("helm %v: %v %s", arguments, err, result.Stderr)
+		}
+	}
+	remain := func(what, want string) {
+		t.Helper()
+		// A GoldenImage is deleted when its finalizer is removed.
+		harness.Eventually(t, what, func() error {
+			got := must(t, nil, "", "get", "virtualmachinetemplates,goldenimages,datasources,rolebindings", "-n", passing, "-l", "app.kubernetes.io/instance="+passing, "-o", "name").Stdout
+			return harness.Complaint(cmp.Diff(want, got))
+		})
+	}
+	if err := installCatalogue(t.Context(), passing, map[string]any{"systems": []string{"fedora", "rhel9"}, "goldenImages": map[string]any{"suspended": true}}); err != nil {
+		t.Fatal(err)
+	}
+	chart, err := install.CatalogueFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	helm("upgrade", passing, chart, "--reuse-values", "--set", "systems={rhel9,windows11}", "--set", "settings.rhel9.diskSize=40Gi", "--set", "users.groups={all}")
+	if got, want := jsonpath(t, passing, "virtualmachinetemplate/rhel9", `.spec.parameters[?(@.name=="DISK_SIZE")].value`), "40Gi"; got != want {
+		t.Errorf("size after the upgrade %q, want %q", got, want)
+	}
+	remain("what was chosen before is gone", `virtualmachinetemplate.template.kubevirt.io/rhel9
+virtualmachinetemplate.template.kubevirt.io/windows11
+datasource.cdi.kubevirt.io/rhel9
+datasource.cdi.kubevirt.io/windows11-iso
+rolebinding.rbac.authorization.k8s.io/passing-stencil-template-user
+rolebinding.rbac.authorization.k8s.io/passing-stencil-view
+`)
+	helm("uninstall", passing)
+	remain("nothing is left", "")
 }

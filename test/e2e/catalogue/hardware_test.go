@@ -3,8 +3,10 @@ package catalogue_test
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,9 +15,13 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
+	"github.com/vmstencil/stencil/test/install"
 )
+
+var update = flag.Bool("update", false, "write the table of differences into docs/catalogue.md")
 
 // hardware is what a guest sees, by the names of its parts.
 type hardware map[string]string
@@ -146,6 +152,25 @@ func TestEveryTemplateIsAcceptedByKubeVirt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The table of differences in docs/catalogue.md is generated from the one of this test: make e2e PACKAGES=./e2e/catalogue RUN=TestTheDocument UPDATE=1
+func TestTheDocumentListsEveryDifference(t *testing.T) {
+	text := "| template | what | common-templates | catalogue | reason |\n|---|---|---|---|---|\n"
+	for _, system := range slices.Sorted(maps.Keys(systems)) {
+		for _, part := range slices.Sorted(maps.Keys(systems[system].differs)) {
+			difference := systems[system].differs[part]
+			text += fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", system, part, systems[system].common[part], difference.has, difference.reason)
+		}
+	}
+	chart, err := install.CatalogueFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testfile.Generated{
+		Path: filepath.Join(chart, "..", "..", "docs", "catalogue.md"), Begin: "<!-- differences:begin -->\n", End: "<!-- differences:end -->",
+		Update: *update, Command: "make e2e PACKAGES=./e2e/catalogue RUN=TestTheDocument UPDATE=1",
+	}.Compare(t, text)
 }
 
 // expand returns a VM to which KubeVirt has applied instance type and preference.
