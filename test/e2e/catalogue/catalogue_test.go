@@ -23,8 +23,8 @@ func create(t *testing.T, namespace, manifest string, arguments ...string) (stdo
 	return result.Stdout, result.Stderr
 }
 
-// A template with a mistake is rejected, and one that is doubtful is stored with a warning.
-func TestTemplatesAreStoredWithoutWarnings(t *testing.T) {
+// An object with a mistake or an unknown field is rejected, and a doubtful template is stored with a warning.
+func TestEverythingIsStoredWithoutWarnings(t *testing.T) {
 	chart, err := install.CatalogueFolder()
 	if err != nil {
 		t.Fatal(err)
@@ -32,6 +32,12 @@ func TestTemplatesAreStoredWithoutWarnings(t *testing.T) {
 	for name, values := range map[string][]string{
 		"with passwords": {"--set", "architectures={amd64,arm64}"},
 		"with SSH keys":  {"--set", "login=SSHKey", "--set", "windows.sysprep=Secret"},
+		"with all settings of images": {
+			"--set", "goldenImages.staleAfter=720h,goldenImages.importsToKeep=2,goldenImages.adopt=IfNotReady,goldenImages.retention=Delete",
+			"--set", "goldenImages.registry.certConfigMap=ca,goldenImages.registry.secretRef=pull,mirror.quay\\.io=registry.example.com:5000/quay",
+			"--set", "storage.images.storageClassName=slow,storage.images.accessModes={ReadWriteMany},storage.disks.storageClassName=fast",
+			"--set", "sources.rhel9.registry.url=docker://registry.redhat.io/rhel9/rhel-guest-image,sources.rhel9.registry.tags.semver=~9.6",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rendered, err := stencil.Plane.Helm(t.Context(), append([]string{"template", "dry", chart, "--namespace", free}, values...)...)
