@@ -13,22 +13,25 @@ import (
 	"github.com/vmstencil/stencil/internal/testfile"
 )
 
-var update = flag.Bool("update", false, "write the table of values into the chart's README.md")
+var update = flag.Bool("update", false, "write the tables of values into the README.md of the charts")
 
 // The table of values in README.md is generated from values.yaml: go test ./chart -run README -update
 func TestREADMEListsEveryValue(t *testing.T) {
-	content := testfile.Read(t, filepath.Join(chartFolder(t), "values.yaml"))
-	var document yaml.Node
-	if err := yaml.Unmarshal(content, &document); err != nil {
-		t.Fatal(err)
-	}
-	rows := valueRows(t, "", document.Content[0])
-	table := "| Value | Default | Meaning |\n|---|---|---|\n" + strings.Join(rows, "\n") + "\n"
+	for _, folder := range []string{chartFolder(t), catalogueFolder(t)} {
+		t.Run(filepath.Base(folder), func(t *testing.T) {
+			var document yaml.Node
+			if err := yaml.Unmarshal(testfile.Read(t, filepath.Join(folder, "values.yaml")), &document); err != nil {
+				t.Fatal(err)
+			}
+			rows := valueRows(t, "", document.Content[0])
+			table := "| Value | Default | Meaning |\n|---|---|---|\n" + strings.Join(rows, "\n") + "\n"
 
-	testfile.Generated{
-		Path: filepath.Join(chartFolder(t), "README.md"), Begin: "<!-- values:begin -->\n", End: "<!-- values:end -->",
-		Update: *update, Command: "go test ./chart -run README -update",
-	}.Compare(t, table)
+			testfile.Generated{
+				Path: filepath.Join(folder, "README.md"), Begin: "<!-- values:begin -->\n", End: "<!-- values:end -->",
+				Update: *update, Command: "go test ./chart -run README -update",
+			}.Compare(t, table)
+		})
+	}
 }
 
 // valueRows returns a row for every value in a mapping. A node with a comment is one value, however large; one without must be a mapping of values.

@@ -107,10 +107,15 @@ func (o Options) writeValues() (path string, remove func(), err error) {
 }
 
 // ChartFolder returns the path of the chart in this checkout.
-func ChartFolder() (string, error) {
+func ChartFolder() (string, error) { return chartFolder(chartName) }
+
+// CatalogueFolder returns the path of the chart golden-images in this checkout.
+func CatalogueFolder() (string, error) { return chartFolder("golden-images") }
+
+func chartFolder(name string) (string, error) {
 	root, err := product.Root()
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(root, "charts", chartName), nil
+	return filepath.Join(root, "charts", name), nil
 }
