@@ -16,6 +16,12 @@ import (
 // maximumSeries is the maximum number of templates that have a series of their own because they are not ready.
 const maximumSeries = 1000
 
+// Values of the label object of the metric of events.
+const (
+	objectTemplate = "template"
+	objectSource   = "source"
+)
+
 var (
 	templatesDescription = prometheus.NewDesc("stencil_template_readiness",
 		"VirtualMachineTemplates by the status of their condition Ready.", []string{"status"}, nil)
@@ -27,6 +33,7 @@ var (
 // metrics are the metrics of readiness. Only the leader sets their values.
 type metrics struct {
 	writes  prometheus.Counter
+	events  *prometheus.CounterVec
 	dryRuns *prometheus.CounterVec
 
 	mutex sync.Mutex
@@ -47,15 +54,22 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			Name: "stencil_template_readiness_writes_total",
 			Help: "Statuses of VirtualMachineTemplates that were written because their readiness had changed.",
 		}),
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "stencil_template_readiness_events_total",
+			Help: "Events about changes of the readiness of VirtualMachineTemplates, by the object that they are about: a template, or the source of several ones.",
+		}, []string{"object"}),
 		dryRuns: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stencil_template_dry_runs_total",
 			Help: "Dry runs of the VirtualMachines of templates, by outcome.",
 		}, []string{"outcome"}),
 	}
-	for _, collector := range []prometheus.Collector{m, m.writes, m.dryRuns} {
+	for _, collector := range []prometheus.Collector{m, m.writes, m.events, m.dryRuns} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, fmt.Errorf("registering the metrics of template readiness: %w", err)
 		}
+	}
+	for _, object := range []string{objectTemplate, objectSource} {
+		m.events.WithLabelValues(object)
 	}
 	// Alerts need series that exist before the first dry run.
 	for _, reason := range []string{v1beta1.ReasonAccepted, v1beta1.ReasonRefused, v1beta1.ReasonNotTried, v1beta1.ReasonParametersRequired, v1beta1.ReasonNotRendered} {

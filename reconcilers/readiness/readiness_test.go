@@ -369,6 +369,7 @@ func TestATemplateFollowsItsSources(t *testing.T) {
 	if got := w.templates[box].Status; meta.IsStatusConditionTrue(got.Conditions, "Ready") || got.Volumes[0].State != "NotFound" {
 		t.Fatalf("got %+v", got)
 	}
+	r.announcer.report(r.uidOf, true)
 	if got := <-recorder.Events; !strings.Contains(got, "Warning SourcesNotReady volume root: DataSource golden/fedora does not exist") {
 		t.Errorf("event %s", got)
 	}
@@ -391,6 +392,7 @@ func TestATemplateFollowsItsSources(t *testing.T) {
 	if diff := cmp.Diff([]v1beta1.TemplateVolume{want}, w.templates[box].Status.Volumes); diff != "" {
 		t.Error(diff)
 	}
+	r.announcer.report(r.uidOf, true)
 	if got := <-recorder.Events; !strings.Contains(got, "Normal Reconciled "+v1beta1.MessageReady) {
 		t.Errorf("event %s", got)
 	}
@@ -481,6 +483,7 @@ func TestAWriteThatFailsIsTriedAgain(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "golden", Name: "box"}}); !errors.Is(err, w.fail) {
 		t.Fatalf("got %v", err)
 	}
+	r.announcer.report(r.uidOf, true)
 	if len(recorder.Events) != 0 {
 		t.Error("an event tells what was not written")
 	}

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,6 +55,8 @@ type Reconciler struct {
 	statuses statuses
 	metrics  *metrics
 	index    *index
+	// announcer writes the events.
+	announcer *announcer
 	// dryRuns is nil if dry runs are disabled.
 	dryRuns *dryRuns
 
@@ -74,7 +75,9 @@ func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Reconciler{options: o, statuses: s, metrics: m, index: newIndex(), echoes: map[types.NamespacedName]uint64{}}
+	return &Reconciler{
+		options: o, statuses: s, metrics: m, index: newIndex(), announcer: newAnnouncer(o.Recorder, m, o.Clock), echoes: map[types.NamespacedName]uint64{},
+	}
 }
 
 // Reconcile implements reconcile.Reconciler: it processes one template.
@@ -163,25 +166,10 @@ func (r *Reconciler) apply(ctx context.Context, name types.NamespacedName, t *te
 		return err
 	}
 	r.metrics.writes.Inc()
-	r.announce(t, ready)
+	if changed, is := flipOf(t, meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionReady), *ready, o.found); is {
+		r.announcer.add(changed)
+	}
 	return nil
-}
-
-// announce writes an event if the status of Ready has changed. A template that is ready from the start causes none.
-func (r *Reconciler) announce(t *templatecache.Template, ready *metav1.Condition) {
-	stored := meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionReady)
-	if stored != nil && stored.Status == ready.Status || stored == nil && ready.Status == metav1.ConditionTrue {
-		return
-	}
-	kind := corev1.EventTypeWarning
-	if ready.Status == metav1.ConditionTrue {
-		kind = corev1.EventTypeNormal
-	}
-	about := &v1beta1.VirtualMachineTemplate{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "VirtualMachineTemplate"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.Name, UID: t.UID, ResourceVersion: t.ResourceVersion},
-	}
-	r.options.Recorder.Eventf(about, nil, kind, ready.Reason, "CheckReadiness", "%s", ready.Message)
 }
 
 // expect stores the state of a template after a write, so that its watch event is not processed as a change; a nil status removes it.
@@ -225,6 +213,12 @@ func digest(t *templatecache.Template, conditions []metav1.Condition, sources ui
 		}
 	}
 	return sum.Sum64()
+}
+
+// uidOf returns the UID of a source, empty if it does not exist.
+func (r *Reconciler) uidOf(key sources.Key) types.UID {
+	object, _, _ := r.sources.Get(key)
+	return object.UID
 }
 
 func (r *Reconciler) forget(name types.NamespacedName) {

@@ -21,6 +21,9 @@ const (
 	Network             Kind = "NetworkAttachmentDefinition"
 )
 
+// GroupVersion returns the API group and version of a watched kind.
+func (k Kind) GroupVersion() schema.GroupVersion { return kinds()[k].resource.GroupVersion() }
+
 // Key names an object.
 type Key struct {
 	Kind            Kind

@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vmstencil/stencil/internal/excerpt"
 )
 
 // Object is the reduced form of an object. Equal values have the same meaning.
 type Object struct {
+	UID types.UID
 	// Deleting is set when the object is being deleted.
 	Deleting bool
 	// Ready is set if the object by itself can be used.

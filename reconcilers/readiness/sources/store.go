@@ -25,7 +25,7 @@ func newStore(kind Kind, reduce func(*unstructured.Unstructured) Object, changed
 			} else {
 				converted.Ready = true
 			}
-			converted.Deleting = object.GetDeletionTimestamp() != nil
+			converted.UID, converted.Deleting = object.GetUID(), object.GetDeletionTimestamp() != nil
 			return converted, nil
 		},
 		Equal: func(before, after Object) bool { return before == after },

@@ -184,6 +184,22 @@ func TestADataSourceFlipReachesItsTemplates(t *testing.T) {
 	s.apply(t, own, dataSource(own, "fedora", "nowhere"))
 	s.eventually(t, "all are not ready again", all("False"))
 	t.Logf("%d templates followed a DataSource in %s", many, time.Since(began).Round(time.Millisecond))
+	s.eventually(t, "each flip is one event about the DataSource", func() error {
+		got := s.kubectl(t, s.owner, "", "get", "events", "-n", own, "-o", `jsonpath={range .items[*]}{.involvedObject.kind}/{.involvedObject.name} {.reason}: {.message}{"\n"}{end}`)
+		named := fmt.Sprintf("%[1]s/box-00, %[1]s/box-01, %[1]s/box-02, %[1]s/box-03, %[1]s/box-04 and %[2]d more", own, many-5)
+		for _, want := range []string{
+			fmt.Sprintf("DataSource/fedora TemplatesReady: %d templates are ready: %s\n", many, named),
+			fmt.Sprintf("DataSource/fedora TemplatesNotReady: %d templates are not ready: %s: DataSource %[3]s/fedora stands for PersistentVolumeClaim %[3]s/nowhere", many, named, own),
+		} {
+			if strings.Count(got.Stdout, want) != 1 {
+				return fmt.Errorf("want %q once in:\n%s", want, got.Stdout)
+			}
+		}
+		if n := strings.Count(got.Stdout, "VirtualMachineTemplate/box-"); n > 0 {
+			return fmt.Errorf("%d events about templates:\n%s", n, got.Stdout)
+		}
+		return nil
+	})
 
 	// A new leader has nothing to write.
 	resourceVersions := func() string {
