@@ -16,6 +16,8 @@ import (
 const (
 	namespace = "golden"
 	writers   = 8
+
+	templatesPath = "/apis/template.kubevirt.io/v1beta1/namespaces/" + namespace + "/virtualmachinetemplates"
 )
 
 func claimPath(number int) string {
@@ -87,7 +89,7 @@ func (c *cluster) fill(ctx context.Context, options Options) error {
 		return err
 	}
 	return load.Each(ctx, options.Templates, writers, func(ctx context.Context, number int) error {
-		return c.post(ctx, "/apis/template.kubevirt.io/v1beta1/namespaces/"+namespace+"/virtualmachinetemplates", fmt.Sprintf(template, number, number%options.DataSources))
+		return c.post(ctx, templatesPath, fmt.Sprintf(template, number, number%options.DataSources))
 	})
 }
 

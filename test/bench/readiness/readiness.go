@@ -43,6 +43,9 @@ type Result struct {
 	work  int
 }
 
+// pollInterval is how often the manager's metrics are read.
+const pollInterval = 20 * time.Millisecond
+
 // limit is how long a wait may take before it is given up.
 const limit = 30 * time.Minute
 
@@ -68,7 +71,7 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, running.Stop()) }()
-	if err := await(ctx, running, func(c counters) bool {
+	if err := await(ctx, running, pollInterval, func(c counters) bool {
 		return c.value(`stencil_template_readiness{status="True"}`) == options.Templates && c.value(writes) >= options.Templates
 	}); err != nil {
 		return nil, err
@@ -125,7 +128,7 @@ func (r *Result) flip(ctx context.Context, cluster *cluster, running *manager.Pr
 		return err
 	}
 	dependents := r.options.Templates / r.options.DataSources
-	if err := await(ctx, running, func(c counters) bool { return c.value(writes) >= before.value(writes)+dependents }); err != nil {
+	if err := await(ctx, running, pollInterval, func(c counters) bool { return c.value(writes) >= before.value(writes)+dependents }); err != nil {
 		return err
 	}
 	r.flips = append(r.flips, time.Since(began))
@@ -157,8 +160,8 @@ func (c counters) reconciles() int {
 	return total
 }
 
-func await(ctx context.Context, running *manager.Process, done func(counters) bool) error {
-	err := running.Poll(ctx, 20*time.Millisecond, limit, func() (bool, error) {
+func await(ctx context.Context, running *manager.Process, interval time.Duration, done func(counters) bool) error {
+	err := running.Poll(ctx, interval, limit, func() (bool, error) {
 		now, err := read(ctx, running)
 		return err == nil && done(now), err
 	})
