@@ -3,6 +3,7 @@ package readiness
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,9 @@ type observation struct {
 	// unrendered is why its dependencies could not be determined; nil if they are in found.
 	unrendered *sample.Error
 	found      v1beta1.TemplateSources
+	// images are those of the DataSources among found, and now is the time at which their limits are checked.
+	images []bootSource
+	now    time.Time
 	// loans are the disks that are copied from a namespace that the template names; none if disks are not lent at all.
 	loans []disks.Loan
 	// compliance is the template's condition PolicyCompliant; nil if no policy applies.
@@ -42,6 +46,9 @@ func decide(o observation) []metav1.Condition {
 	conditions := []metav1.Condition{valid(o), sourcesReady(o)}
 	if len(o.loans) > 0 {
 		conditions = append(conditions, disksLent(o.loans))
+	}
+	if stale, _ := staleness(o.images, o.now); stale != nil {
+		conditions = append(conditions, *stale)
 	}
 	if o.dryRun != nil {
 		conditions = append(conditions, dryRunSucceeded(o))
@@ -150,6 +157,9 @@ func sourcesReady(o observation) metav1.Condition {
 		return made
 	}
 	made.Status, made.Reason, made.Message = metav1.ConditionTrue, v1beta1.ReasonAllReady, "everything that the template depends on can be used"
+	if text := describe(o.images); text != "" {
+		made.Message += "; " + text
+	}
 	return made
 }
 

@@ -28,6 +28,8 @@ var (
 	notReadyDescription = prometheus.NewDesc("stencil_template_not_ready",
 		fmt.Sprintf("VirtualMachineTemplates that are not ready, one series each with the reason, for up to %d of them.", maximumSeries),
 		[]string{"template_namespace", "template", "reason"}, nil)
+	staleDescription = prometheus.NewDesc("stencil_template_boot_source_stale",
+		"VirtualMachineTemplates with an image that is older than the limit of its GoldenImage.", nil, nil)
 )
 
 // metrics are the metrics of readiness. Only the leader sets their values.
@@ -41,10 +43,11 @@ type metrics struct {
 	readiness map[types.NamespacedName]unique.Handle[readyState]
 }
 
-// readyState is what is counted of the condition Ready of a template.
+// readyState is what is counted of the conditions Ready and BootSourceStale of a template.
 type readyState struct {
 	status metav1.ConditionStatus
 	reason string
+	stale  bool
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
@@ -78,14 +81,14 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// observe counts the condition Ready of a template, or removes the template if it is nil.
-func (m *metrics) observe(name types.NamespacedName, ready *metav1.Condition) {
+// observe counts the condition Ready of a template and whether an image is stale, or removes the template if the condition is nil.
+func (m *metrics) observe(name types.NamespacedName, ready *metav1.Condition, stale bool) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	if ready == nil {
 		delete(m.readiness, name)
 	} else {
-		m.readiness[name] = unique.Make(readyState{ready.Status, ready.Reason})
+		m.readiness[name] = unique.Make(readyState{ready.Status, ready.Reason, stale})
 	}
 }
 
@@ -93,6 +96,7 @@ func (m *metrics) observe(name types.NamespacedName, ready *metav1.Condition) {
 func (m *metrics) Describe(into chan<- *prometheus.Desc) {
 	into <- templatesDescription
 	into <- notReadyDescription
+	into <- staleDescription
 }
 
 // Collect implements prometheus.Collector.
@@ -103,14 +107,19 @@ func (m *metrics) Collect(into chan<- prometheus.Metric) {
 		return
 	}
 	counts := map[metav1.ConditionStatus]int{metav1.ConditionTrue: 0, metav1.ConditionFalse: 0, metav1.ConditionUnknown: 0}
+	stale := 0
 	for name, handle := range m.readiness {
 		state := handle.Value()
+		if state.stale {
+			stale++
+		}
 		counts[state.status]++
 		// A template with status Unknown is not ready, either.
 		if state.status != metav1.ConditionTrue && counts[metav1.ConditionFalse]+counts[metav1.ConditionUnknown] <= maximumSeries {
 			into <- prometheus.MustNewConstMetric(notReadyDescription, prometheus.GaugeValue, 1, name.Namespace, name.Name, state.reason)
 		}
 	}
+	into <- prometheus.MustNewConstMetric(staleDescription, prometheus.GaugeValue, float64(stale))
 	for status, count := range counts {
 		into <- prometheus.MustNewConstMetric(templatesDescription, prometheus.GaugeValue, float64(count), string(status))
 	}

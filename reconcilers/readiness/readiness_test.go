@@ -500,12 +500,15 @@ func TestMetricsNameWhatIsNotReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.observe(types.NamespacedName{Namespace: "golden", Name: "good"}, &metav1.Condition{Status: "True"})
-	m.observe(types.NamespacedName{Namespace: "golden", Name: "bad"}, &metav1.Condition{Status: "False", Reason: "SourcesNotReady"})
-	m.observe(types.NamespacedName{Namespace: "golden", Name: "foggy"}, &metav1.Condition{Status: "Unknown", Reason: "Unknown"})
-	m.observe(types.NamespacedName{Namespace: "golden", Name: "gone"}, &metav1.Condition{Status: "False"})
-	m.observe(types.NamespacedName{Namespace: "golden", Name: "gone"}, nil)
+	m.observe(types.NamespacedName{Namespace: "golden", Name: "good"}, &metav1.Condition{Status: "True"}, true)
+	m.observe(types.NamespacedName{Namespace: "golden", Name: "bad"}, &metav1.Condition{Status: "False", Reason: "SourcesNotReady"}, true)
+	m.observe(types.NamespacedName{Namespace: "golden", Name: "foggy"}, &metav1.Condition{Status: "Unknown", Reason: "Unknown"}, false)
+	m.observe(types.NamespacedName{Namespace: "golden", Name: "gone"}, &metav1.Condition{Status: "False"}, true)
+	m.observe(types.NamespacedName{Namespace: "golden", Name: "gone"}, nil, false)
 	want := `
+# HELP stencil_template_boot_source_stale VirtualMachineTemplates with an image that is older than the limit of its GoldenImage.
+# TYPE stencil_template_boot_source_stale gauge
+stencil_template_boot_source_stale 2
 # HELP stencil_template_not_ready VirtualMachineTemplates that are not ready, one series each with the reason, for up to 1000 of them.
 # TYPE stencil_template_not_ready gauge
 stencil_template_not_ready{reason="SourcesNotReady",template="bad",template_namespace="golden"} 1
@@ -516,7 +519,7 @@ stencil_template_readiness{status="False"} 1
 stencil_template_readiness{status="True"} 1
 stencil_template_readiness{status="Unknown"} 1
 `
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "stencil_template_not_ready", "stencil_template_readiness"); err != nil {
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "stencil_template_boot_source_stale", "stencil_template_not_ready", "stencil_template_readiness"); err != nil {
 		t.Error(err)
 	}
 	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {

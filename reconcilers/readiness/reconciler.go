@@ -96,18 +96,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		// A change after the read and before the update of the index has caused no request: read again.
 		observed, seen = r.gather(name, t)
 	}
-	return reconcile.Result{}, r.apply(ctx, name, t, observed)
+	if err := r.apply(ctx, name, t, observed); err != nil {
+		return reconcile.Result{}, err
+	}
+	if _, next := staleness(observed.images, observed.now); !next.IsZero() {
+		// No object changes at that time.
+		return reconcile.Result{RequeueAfter: next.Sub(observed.now)}, nil
+	}
+	return reconcile.Result{}, nil
 }
 
 // gather reads the state of a template's dependencies.
 func (r *Reconciler) gather(name types.NamespacedName, t *templatecache.Template) (observation, []sources.Key) {
-	o := observation{generation: t.Generation, compliance: meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionPolicyCompliant)}
+	o := observation{generation: t.Generation, compliance: meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionPolicyCompliant), now: r.options.Clock.Now()}
 	resolver := &resolver{lookup: r.sources}
 	_, o.invalid = t.Compiled()
 	if outline, problem := sample.Outline(t); problem != nil {
 		o.unrendered = problem
 	} else {
 		o.found = resolver.survey(find(outline, t.Namespace))
+		o.images = resolver.images
 		o.loans = r.loans(t, outline)
 	}
 	if r.dryRuns != nil {
@@ -151,12 +159,12 @@ func (r *Reconciler) apply(ctx context.Context, name types.NamespacedName, t *te
 		status.Conditions[i] = next
 		changed = changed || differs
 	}
-	for _, kind := range []string{v1beta1.ConditionDryRunSucceeded, v1beta1.ConditionDisksLent} {
+	for _, kind := range []string{v1beta1.ConditionDryRunSucceeded, v1beta1.ConditionDisksLent, v1beta1.ConditionBootSourceStale} {
 		// A write without a condition that does not apply any more removes it.
 		changed = changed || meta.FindStatusCondition(t.Conditions(), kind) != nil && meta.FindStatusCondition(status.Conditions, kind) == nil
 	}
 	ready := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionReady)
-	r.metrics.observe(name, ready)
+	r.metrics.observe(name, ready, meta.IsStatusConditionTrue(status.Conditions, v1beta1.ConditionBootSourceStale))
 	if !changed {
 		return nil
 	}
@@ -198,7 +206,7 @@ func (r *Reconciler) isNews(name types.NamespacedName, t *templatecache.Template
 // conditionTypes are the types of the conditions that are written or read here.
 var conditionTypes = []string{
 	v1beta1.ConditionValid, v1beta1.ConditionSourcesReady, v1beta1.ConditionPolicyCompliant, v1beta1.ConditionDryRunSucceeded, v1beta1.ConditionReady,
-	v1beta1.ConditionDisksLent,
+	v1beta1.ConditionDisksLent, v1beta1.ConditionBootSourceStale,
 }
 
 // digest returns a digest of a template with these conditions and sources. It does not contain the times of the conditions: stored times have
@@ -223,7 +231,7 @@ func (r *Reconciler) uidOf(key sources.Key) types.UID {
 
 func (r *Reconciler) forget(name types.NamespacedName) {
 	r.index.set(name, nil)
-	r.metrics.observe(name, nil)
+	r.metrics.observe(name, nil, false)
 	r.expect(name, nil, nil)
 	if r.dryRuns != nil {
 		r.dryRuns.forget(name)

@@ -27,6 +27,8 @@ type Object struct {
 	Reason, Message string
 	// To is the source in the status of a DataSource, or in its spec if the status has none; Spec is the one in its spec.
 	To, Spec Key
+	// Image is what the annotations of a DataSource report.
+	Image Image
 }
 
 // maximumMessage is the maximum length of a stored message, in bytes.
@@ -103,7 +105,7 @@ func tens(progress string) string {
 
 func reduceDataSource(object *unstructured.Unstructured) Object {
 	spec, status := target(object, "spec"), target(object, "status")
-	reduced := Object{To: status, Spec: spec}
+	reduced := Object{To: status, Spec: spec, Image: imageOf(object)}
 	if status == (Key{}) {
 		reduced.To = spec
 	}

@@ -53,6 +53,11 @@ func TestWhatIsKeptOfAnObject(t *testing.T) {
 			Object{ReadyReported: true, Ready: true, To: disk, Spec: Key{Kind: Claim, Namespace: "golden", Name: "old"}},
 		},
 		{
+			"a DataSource with an image", reduceDataSource,
+			`{metadata: {namespace: golden, annotations: {stencil.kubevirt.io/golden-image: fedora, stencil.kubevirt.io/digest: "sha256:0", stencil.kubevirt.io/imported-at: then, stencil.kubevirt.io/stale-after: soon}}, spec: {source: {pvc: {name: disk}}}}`,
+			Object{To: disk, Spec: disk, Image: Image{GoldenImage: "fedora", Digest: "sha256:0", ImportedAt: "then", StaleAfter: "soon"}},
+		},
+		{
 			"a DataSource that CDI has not seen", reduceDataSource, `{metadata: {namespace: golden}, spec: {source: {pvc: {name: disk}}}}`,
 			Object{To: disk, Spec: disk},
 		},

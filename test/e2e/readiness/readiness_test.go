@@ -158,6 +158,32 @@ func TestADryRunHasKubeVirtJudge(t *testing.T) {
 	}
 }
 
+func TestAnImageBecomesStale(t *testing.T) {
+	s := full.on(t)
+	own := s.namespace(t)
+	s.apply(t, own, image("disk"))
+	s.apply(t, own, dataSource(own, "fedora", "disk"))
+	s.apply(t, own, template("box", fedora))
+	s.becomes(t, own, "box", condition("Ready"), `"status":"True"`)
+	digest := "sha256:" + strings.Repeat("a", 64)
+	annotate := func(annotations ...string) {
+		t.Helper()
+		s.must(t, "", append([]string{"annotate", "--overwrite", "datasource", "fedora", "-n", own}, annotations...)...)
+	}
+	annotate("stencil.kubevirt.io/golden-image=fedora", "stencil.kubevirt.io/digest="+digest, "stencil.kubevirt.io/imported-at=2026-11-01T08:00:00Z")
+	s.becomes(t, own, "box", condition("SourcesReady"), "DataSource "+own+"/fedora has image "+digest+" of GoldenImage fedora imported at 2026-11-01T08:00:00Z")
+	// Nothing happens at the limit.
+	soon := time.Now().Add(5 * time.Second).UTC().Format(time.RFC3339)
+	annotate("stencil.kubevirt.io/stale-after=" + soon)
+	s.becomes(t, own, "box", condition("BootSourceStale"), `"status":"True"`, `"reason":"Stale"`, "a newer one was due by "+soon)
+	s.becomes(t, own, "box", condition("Ready"), `"status":"True"`)
+	annotate("stencil.kubevirt.io/stale-after=tomorrow")
+	s.becomes(t, own, "box", condition("SourcesReady"), "ignored because they are malformed: annotations stencil.kubevirt.io/stale-after")
+	if got := s.kubectl(t, s.owner, "", "get", "vmt", "box", "-n", own, "-o", "jsonpath={"+condition("BootSourceStale")+"}"); got.Stdout != "" {
+		t.Errorf("a limit that is none: %s", got.Stdout)
+	}
+}
+
 func TestADataSourceFlipReachesItsTemplates(t *testing.T) {
 	const many = 50
 	s := full.on(t)
