@@ -136,7 +136,7 @@ func (r *FlipResult) byClient(ctx context.Context, cluster *cluster, statuses []
 
 // stand points the DataSource at a claim.
 func (c *cluster) stand(ctx context.Context, claim string) error {
-	return c.patch(ctx, dataSourcePath(0), types.MergePatchType, fmt.Appendf(nil, `{"spec":{"source":{"pvc":{"name":%q}}}}`, claim))
+	return c.patch(ctx, dataSourcePath(0), fmt.Appendf(nil, `{"spec":{"source":{"pvc":{"name":%q}}}}`, claim))
 }
 
 // status is a request that writes the status of a template.

@@ -7,8 +7,6 @@ import (
 	"io"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/vmstencil/stencil/test/bench/machine"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/manager"
@@ -103,7 +101,7 @@ func (r *Result) steady(ctx context.Context, cluster *cluster, running *manager.
 	defer tick.Stop()
 	for began := time.Now(); time.Since(began) < r.options.Steady; r.touched++ {
 		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":"%d"}}}`, r.touched)
-		if err := cluster.patch(ctx, claimPath(r.touched%r.options.DataSources), types.MergePatchType, patch); err != nil {
+		if err := cluster.patch(ctx, claimPath(r.touched%r.options.DataSources), patch); err != nil {
 			return err
 		}
 		select {
@@ -124,7 +122,7 @@ func (r *Result) flip(ctx context.Context, cluster *cluster, running *manager.Pr
 		return err
 	}
 	began := time.Now()
-	if err := cluster.patch(ctx, dataSourcePath(number), types.MergePatchType, []byte(`{"spec":{"source":{"pvc":{"name":"nowhere"}}}}`)); err != nil {
+	if err := cluster.patch(ctx, dataSourcePath(number), []byte(`{"spec":{"source":{"pvc":{"name":"nowhere"}}}}`)); err != nil {
 		return err
 	}
 	dependents := r.options.Templates / r.options.DataSources
