@@ -9,6 +9,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/internal/exemption"
 	"github.com/vmstencil/stencil/reconcilers"
+	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 )
 
 // exemptNames returns the names of --exempt-users.
@@ -29,6 +30,10 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 		additions = additions.WithDefaults()
 	}
 	settings, err := o.policyWebhookSettings()
+	if err != nil {
+		return reconcilers.Options{}, err
+	}
+	populators, err := o.populatorKinds()
 	if err != nil {
 		return reconcilers.Options{}, err
 	}
@@ -55,6 +60,7 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 		ObjectKeys:       c.objectKeys,
 		ObjectKeysSecret: o.objectKeysSecret(),
 		ReadinessDryRun:  o.readinessDryRun,
+		Populators:       populators,
 		PolicyWebhooks: reconcilers.PolicyWebhooks{
 			Configuration: o.policyWebhooks,
 			Reference:     o.policyWebhooksTrust,
@@ -66,4 +72,17 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 		PolicyLibrary:            o.policyLibrary,
 		ProtectedObjects:         o.protectedObjects,
 	}, nil
+}
+
+// populatorKinds parses the kinds of volume populators.
+func (o *options) populatorKinds() ([]sources.Populator, error) {
+	var kinds []sources.Populator
+	for _, text := range o.populators {
+		kind, err := sources.ParsePopulator(text)
+		if err != nil {
+			return nil, fmt.Errorf("--populators: %w", err)
+		}
+		kinds = append(kinds, kind)
+	}
+	return kinds, nil
 }

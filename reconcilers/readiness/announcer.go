@@ -53,7 +53,7 @@ func newAnnouncer(recorder events.EventRecorder, m *metrics, c clock.WithTicker)
 // add reports a flip, at once if its cause is no source.
 func (a *announcer) add(one flip) {
 	if one.cause == (sources.Key{}) {
-		a.write(reportOf([]flip{one}, ""))
+		a.write(reportOf([]flip{one}, nil))
 		return
 	}
 	a.mutex.Lock()
@@ -67,25 +67,25 @@ func (a *announcer) add(one flip) {
 	group.flips[one.template], group.last = one, now
 }
 
-// run reports flips until ctx ends, and then the remaining ones. uid returns the UID of a source, empty if it does not exist.
-func (a *announcer) run(ctx context.Context, uid func(sources.Key) types.UID) {
+// run reports flips until ctx ends, and then the remaining ones. identify returns what identifies a source in an event.
+func (a *announcer) run(ctx context.Context, identify func(sources.Key) *metav1.PartialObjectMetadata) {
 	ticker := a.clock.NewTicker(quiet / 4)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			a.report(uid, true)
+			a.report(identify, true)
 			return
 		case <-ticker.C():
-			a.report(uid, false)
+			a.report(identify, false)
 		}
 	}
 }
 
 // report writes the events that are due, or all of them.
-func (a *announcer) report(uid func(sources.Key) types.UID, all bool) {
+func (a *announcer) report(identify func(sources.Key) *metav1.PartialObjectMetadata, all bool) {
 	for _, flips := range a.due(all) {
-		a.write(reportOf(flips, uid(flips[0].cause)))
+		a.write(reportOf(flips, identify(flips[0].cause)))
 	}
 }
 

@@ -120,7 +120,7 @@ func TestFindListsEverythingThatATemplateDependsOn(t *testing.T) {
 		"empty: Blank  Ready",
 		"restored: VolumeSnapshot golden/nightly ",
 		"copied: PersistentVolumeClaim golden/base ",
-		"poured: Pitcher golden/milk Unknown",
+		"poured: Pitcher.example.org golden/milk ",
 		"tools: ContainerDisk  Remote",
 		"tools: Secret golden/pull Unknown",
 		"data: PersistentVolumeClaim golden/${CLAIM} ",
@@ -156,6 +156,10 @@ func (s *fakeSources) Get(key sources.Key) (sources.Object, bool, error) {
 }
 
 func (s *fakeSources) Synced() bool { return true }
+
+func (s *fakeSources) TypeOf(kind sources.Kind) metav1.TypeMeta {
+	return metav1.TypeMeta{Kind: string(kind)}
+}
 
 func (s *fakeSources) put(key sources.Key, object sources.Object) {
 	s.mutex.Lock()
@@ -225,6 +229,14 @@ func TestTheStateOfASource(t *testing.T) {
 		{name: "a DataVolume without its claim", of: disk, objects: map[sources.Key]sources.Object{disk: usable}, want: "NotFound", reason: "NotFound", message: "PersistentVolumeClaim golden/disk does not exist"},
 		{name: "a kind that the cluster does not know", of: snapshot, unknown: map[sources.Kind]error{sources.Snapshot: &sources.NotServedError{Kind: sources.Snapshot}}, want: "Unknown", reason: "NotServed", message: "the cluster does not serve the kind VolumeSnapshot"},
 		{name: "a kind that may not be listed", of: snapshot, unknown: map[sources.Kind]error{sources.Snapshot: errors.New("forbidden")}, want: "Unknown", reason: "NotKnown", message: "forbidden"},
+		{
+			name: "a kind that is not watched", of: in("Pitcher.example.org", "milk"), unknown: map[sources.Kind]error{"Pitcher.example.org": &sources.NotWatchedError{Kind: "Pitcher.example.org"}},
+			want: "Unknown", reason: "NotRead", message: "the manager does not read objects of the kind Pitcher.example.org: add it to the chart's value readiness.populators",
+		},
+		{
+			name: "an object of a volume populator", of: in("Pitcher.example.org", "milk"), objects: map[sources.Key]sources.Object{in("Pitcher.example.org", "milk"): {Reason: "Empty", Message: "no milk"}},
+			want: "NotReady", reason: "Empty", message: "Pitcher.example.org golden/milk cannot be used: no milk",
+		},
 		{name: "a name that depends on a parameter", of: in(sources.Claim, "${CLAIM}"), want: "Unknown", reason: "ParameterRequired", message: "its name depends on a parameter that has no default"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -369,7 +381,7 @@ func TestATemplateFollowsItsSources(t *testing.T) {
 	if got := w.templates[box].Status; meta.IsStatusConditionTrue(got.Conditions, "Ready") || got.Volumes[0].State != "NotFound" {
 		t.Fatalf("got %+v", got)
 	}
-	r.announcer.report(r.uidOf, true)
+	r.announcer.report(r.identify, true)
 	if got := <-recorder.Events; !strings.Contains(got, "Warning SourcesNotReady volume root: DataSource golden/fedora does not exist") {
 		t.Errorf("event %s", got)
 	}
@@ -392,7 +404,7 @@ func TestATemplateFollowsItsSources(t *testing.T) {
 	if diff := cmp.Diff([]v1beta1.TemplateVolume{want}, w.templates[box].Status.Volumes); diff != "" {
 		t.Error(diff)
 	}
-	r.announcer.report(r.uidOf, true)
+	r.announcer.report(r.identify, true)
 	if got := <-recorder.Events; !strings.Contains(got, "Normal Reconciled "+v1beta1.MessageReady) {
 		t.Errorf("event %s", got)
 	}
@@ -483,7 +495,7 @@ func TestAWriteThatFailsIsTriedAgain(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "golden", Name: "box"}}); !errors.Is(err, w.fail) {
 		t.Fatalf("got %v", err)
 	}
-	r.announcer.report(r.uidOf, true)
+	r.announcer.report(r.identify, true)
 	if len(recorder.Events) != 0 {
 		t.Error("an event tells what was not written")
 	}

@@ -42,6 +42,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// Lending enables the condition DisksLent.
 	Lending bool
+	// Populators are further kinds of objects that are read.
+	Populators []sources.Populator
 	// DryRun enables dry runs of the VirtualMachine of every template.
 	DryRun bool
 	// Clock provides the transition times of conditions. Default: the real clock.
@@ -69,6 +71,7 @@ type Reconciler struct {
 type watches interface {
 	lookup
 	Synced() bool
+	TypeOf(kind sources.Kind) metav1.TypeMeta
 }
 
 func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
@@ -223,10 +226,12 @@ func digest(t *templatecache.Template, conditions []metav1.Condition, sources ui
 	return sum.Sum64()
 }
 
-// uidOf returns the UID of a source, empty if it does not exist.
-func (r *Reconciler) uidOf(key sources.Key) types.UID {
+// identify returns what identifies a source in an event; it has no UID if it does not exist.
+func (r *Reconciler) identify(key sources.Key) *metav1.PartialObjectMetadata {
 	object, _, _ := r.sources.Get(key)
-	return object.UID
+	return &metav1.PartialObjectMetadata{
+		TypeMeta: r.sources.TypeOf(key.Kind), ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: object.UID},
+	}
 }
 
 func (r *Reconciler) forget(name types.NamespacedName) {

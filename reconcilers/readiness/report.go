@@ -7,11 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/internal/excerpt"
-	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 )
 
 // Reasons of events about the source of several templates.
@@ -35,15 +33,15 @@ type report struct {
 }
 
 // reportOf returns the event about flips with a common cause and direction; there is at least one, and each is of another template. The event of a
-// single template is about the template. uid is that of the cause, empty if it does not exist.
-func reportOf(flips []flip, uid types.UID) report {
+// single template is about the template, that of several about their source.
+func reportOf(flips []flip, source *metav1.PartialObjectMetadata) report {
 	first := flips[0]
 	made := report{about: templateOf(first), kind: corev1.EventTypeWarning, reason: first.ready.Reason, note: first.ready.Message}
 	if first.ready.Status == metav1.ConditionTrue {
 		made.kind = corev1.EventTypeNormal
 	}
 	if len(flips) > 1 {
-		made.about, made.related = sourceOf(first.cause, uid), made.about
+		made.about, made.related = source, made.about
 		names := make([]string, len(flips))
 		for i, one := range flips {
 			names[i] = one.template.String()
@@ -66,12 +64,5 @@ func templateOf(of flip) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "VirtualMachineTemplate"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: of.template.Namespace, Name: of.template.Name, UID: of.uid, ResourceVersion: of.version},
-	}
-}
-
-func sourceOf(key sources.Key, uid types.UID) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{
-		TypeMeta:   metav1.TypeMeta{APIVersion: key.Kind.GroupVersion().String(), Kind: string(key.Kind)},
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: uid},
 	}
 }

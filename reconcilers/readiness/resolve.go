@@ -88,8 +88,12 @@ func (r *resolver) object(key sources.Key) result {
 
 func ignorance(unknown error) result {
 	var notServed *sources.NotServedError
-	if errors.As(unknown, &notServed) {
+	var notWatched *sources.NotWatchedError
+	switch {
+	case errors.As(unknown, &notServed):
 		return is(v1beta1.SourceUnknown, reasonNotServed, "%v", unknown)
+	case errors.As(unknown, &notWatched):
+		return is(v1beta1.SourceUnknown, reasonNotRead, "%v", unknown)
 	}
 	return is(v1beta1.SourceUnknown, reasonNotKnown, "%v", unknown)
 }

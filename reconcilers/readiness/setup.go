@@ -43,7 +43,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	}
 	r := newReconciler(o, apiServer{writer}, metrics)
 	queue := &requests{}
-	found, err := sources.New(o.Config, mgr.GetLogger().WithName("readiness"), func(key sources.Key) {
+	found, err := sources.New(o.Config, mgr.GetLogger().WithName("readiness"), o.Populators, func(key sources.Key) {
 		for _, template := range r.index.of(key) {
 			queue.add(template)
 		}
@@ -56,7 +56,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		return fmt.Errorf("adding the watches of what templates depend on: %w", err)
 	}
 	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		r.announcer.run(ctx, r.uidOf)
+		r.announcer.run(ctx, r.identify)
 		return nil
 	})); err != nil {
 		return fmt.Errorf("adding the events of template readiness: %w", err)
