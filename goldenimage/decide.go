@@ -75,7 +75,7 @@ type decision struct {
 // architecture is what was observed of one.
 type architecture struct {
 	v1alpha1.GoldenImageArchitecture
-	verdict verdict
+	owner ownership
 	// desired is the digest that is to be imported; empty if none is known.
 	desired string
 	cron    *Cron
@@ -197,9 +197,9 @@ func (d *decision) observe(i int, name string) *architecture {
 	if a.desired == "" && a.cron != nil {
 		a.desired = a.cron.Annotations[annotationDesired]
 	}
-	a.verdict = d.judge(a.DataSource, a.DataSource)
+	a.owner = d.ownership(a.DataSource, a.DataSource)
 	source := d.Sources[a.DataSource]
-	if source == nil || a.verdict.kind == foreign || a.verdict.kind == provided {
+	if source == nil || a.owner.kind == foreign || a.owner.kind == provided {
 		return a
 	}
 	volume, snapshot := volumeOf(source.Source)
@@ -246,12 +246,12 @@ func (d *decision) add(a *architecture, volume string, snapshot bool) {
 
 // importInto writes the DataSource and the DataImportCron of an architecture.
 func (d *decision) importInto(a *architecture) {
-	switch a.verdict.kind {
+	switch a.owner.kind {
 	case foreign:
-		d.conflicts = append(d.conflicts, a.verdict.why)
+		d.conflicts = append(d.conflicts, a.owner.why)
 		return
 	case provided:
-		d.provided = append(d.provided, a.verdict.why)
+		d.provided = append(d.provided, a.owner.why)
 		// A claim that was uploaded under the name of the DataSource is what it stands for.
 		if d.Sources[a.DataSource] == nil {
 			d.create(a.DataSource, a.Name, claim(d.image.Namespace, a.DataSource))
@@ -260,7 +260,7 @@ func (d *decision) importInto(a *architecture) {
 	case absent:
 		d.create(a.DataSource, a.Name, claim(d.image.Namespace, a.DataSource))
 	case adoptable, ours:
-		d.write(a.DataSource, a.DataSource, a.Name, nil, a.Current, a.verdict)
+		d.write(a.DataSource, a.DataSource, a.Name, nil, a.Current, a.owner)
 	}
 	template := d.template(a)
 	switch {
@@ -291,7 +291,7 @@ func (d *decision) create(name, architecture string, source map[string]any) {
 }
 
 // write makes a DataSource have the labels and annotations of the image, and stand for a source unless that is nil.
-func (d *decision) write(name, cron, architecture string, stands map[string]any, current *v1alpha1.ImportedImage, v verdict) {
+func (d *decision) write(name, cron, architecture string, stands map[string]any, current *v1alpha1.ImportedImage, v ownership) {
 	source := d.Sources[name]
 	annotations := map[string]any{v1alpha1.AnnotationGoldenImage: d.image.Name}
 	maps.Copy(annotations, d.about(current))
@@ -418,9 +418,9 @@ func (d *decision) pointers() {
 	}
 }
 
-// stand makes a DataSource that no DataImportCron moves stand for a source, unless it belongs to somebody else.
+// stand makes a DataSource that no DataImportCron moves stand for a source, unless it has another owner.
 func (d *decision) stand(name, architecture string, source map[string]any, current *v1alpha1.ImportedImage) {
-	switch v := d.judge(name, ""); v.kind {
+	switch v := d.ownership(name, ""); v.kind {
 	case foreign:
 		d.conflicts = append(d.conflicts, v.why)
 	case provided:

@@ -1,4 +1,4 @@
-// Package goldenimage decides how boot images are kept fresh: which tag is the newest, when a source is checked, to whom a DataSource belongs,
+// Package goldenimage decides how boot images are kept fresh: which tag is the newest, when a source is checked, who owns a DataSource,
 // and what has to be written so that CDI imports an image and a DataSource stands for it.
 //
 // CDI's DataImportCron imports: it is made without a schedule, and imports the digest in its annotation

@@ -23,6 +23,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/objects"
 	"github.com/vmstencil/stencil/reconcilers/policylibrary"
 	"github.com/vmstencil/stencil/reconcilers/readiness"
+	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 	"github.com/vmstencil/stencil/reconcilers/selfprotection"
 )
 
@@ -62,6 +63,8 @@ type Options struct {
 	ObjectKeysSecret types.NamespacedName
 	// ReadinessDryRun enables dry runs of the VirtualMachine of every template.
 	ReadinessDryRun bool
+	// Populators are further kinds of objects whose readiness is read: those from which volume populators fill claims.
+	Populators []sources.Populator
 
 	PolicyWebhooks PolicyWebhooks
 	// Replica is the name under which this replica reports the statistics of policies.
@@ -168,6 +171,7 @@ func setupReadiness(mgr manager.Manager, o Options) error {
 		Registerer: o.Registerer,
 		Lending:    o.DiskAccount != "",
 		DryRun:     o.ReadinessDryRun,
+		Populators: o.Populators,
 	})
 }
 

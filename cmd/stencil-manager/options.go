@@ -57,6 +57,8 @@ type options struct {
 	objectKeys          string
 	// readinessDryRun enables trying templates in dry runs.
 	readinessDryRun bool
+	// populators are the kinds of volume populators whose objects are read.
+	populators program.List
 	// decisionLogSample is the fraction of policy decisions that is logged.
 	decisionLogSample float64
 	clusterAdditions  program.List
@@ -160,6 +162,8 @@ func (o *options) bind(flags *flag.FlagSet) {
 
 	flags.BoolVar(&o.readinessDryRun, "readiness-dry-run", false,
 		"Create the VirtualMachine of every template's defaults in a dry run, and report on the template whether it is accepted.")
+	flags.Var(&o.populators, "populators",
+		"Kinds from whose objects volume populators fill disks, separated by commas, each as KIND.VERSION.GROUP/RESOURCE: templates that refer to such objects are ready when the objects are.")
 	flags.DurationVar(&o.auditInterval, "audit-interval", 10*time.Minute,
 		"How often every governed VirtualMachine is checked against its approvals when nothing changes.")
 	flags.Var(&o.clusterAdditions, "cluster-additions",

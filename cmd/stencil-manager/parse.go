@@ -111,6 +111,9 @@ func (o *options) validate() error {
 	if _, err := approval.ClusterAdditions(o.clusterAdditions...); err != nil {
 		problems = append(problems, fmt.Errorf("--cluster-additions: %w", err))
 	}
+	if _, err := o.populatorKinds(); err != nil {
+		problems = append(problems, err)
+	}
 	complain(o.webhookClientCAFile == "" && len(o.webhookClientNames) > 0, "--webhook-client-names: needs --webhook-client-ca-file")
 	complain(o.decisionLogSample < 0 || o.decisionLogSample > 1, "--decision-log-sample: must be between 0 and 1")
 	complain(o.policyStatisticsInterval <= 0, "--policy-statistics-interval: must be positive")

@@ -10,6 +10,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/internal/exemption"
 	"github.com/vmstencil/stencil/reconcilers"
+	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 )
 
 // exemptNames returns the names of --exempt-users.
@@ -33,13 +34,13 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 	if err != nil {
 		return reconcilers.Options{}, err
 	}
-	var networks []netip.Prefix
-	for _, text := range o.imageNetworks {
-		network, err := netip.ParsePrefix(text)
-		if err != nil {
-			return reconcilers.Options{}, fmt.Errorf("--image-networks: %w", err)
-		}
-		networks = append(networks, network)
+	networks, err := o.networks()
+	if err != nil {
+		return reconcilers.Options{}, err
+	}
+	populators, err := o.populatorKinds()
+	if err != nil {
+		return reconcilers.Options{}, err
 	}
 	return reconcilers.Options{
 		Namespace:     o.namespace,
@@ -67,6 +68,7 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 		ObjectKeys:       c.objectKeys,
 		ObjectKeysSecret: o.objectKeysSecret(),
 		ReadinessDryRun:  o.readinessDryRun,
+		Populators:       populators,
 		PolicyWebhooks: reconcilers.PolicyWebhooks{
 			Configuration: o.policyWebhooks,
 			Reference:     o.policyWebhooksTrust,
@@ -78,4 +80,30 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 		PolicyLibrary:            o.policyLibrary,
 		ProtectedObjects:         o.protectedObjects,
 	}, nil
+}
+
+// populatorKinds parses the kinds of volume populators.
+func (o *options) populatorKinds() ([]sources.Populator, error) {
+	var kinds []sources.Populator
+	for _, text := range o.populators {
+		kind, err := sources.ParsePopulator(text)
+		if err != nil {
+			return nil, fmt.Errorf("--populators: %w", err)
+		}
+		kinds = append(kinds, kind)
+	}
+	return kinds, nil
+}
+
+// networks returns the private networks of --image-networks.
+func (o *options) networks() ([]netip.Prefix, error) {
+	var networks []netip.Prefix
+	for _, text := range o.imageNetworks {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("--image-networks: %w", err)
+		}
+		networks = append(networks, network)
+	}
+	return networks, nil
 }

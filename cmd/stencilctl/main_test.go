@@ -35,6 +35,23 @@ spec:
   - {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: "${NAME}"}, spec: {ports: [{port: "${{PORT}}"}]}}
 `
 
+// copying is a template that copies claims.
+const copying = `
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {name: box, namespace: golden}
+spec:
+  parameters: [{name: NAME, required: true}, {name: IMAGE, value: data}, {name: SIZE, type: int, value: "9007199254740993"}]
+  virtualMachine:
+    metadata: {name: "${NAME}"}
+    spec:
+      runStrategy: Halted
+      dataVolumeTemplates:
+      - {metadata: {name: "${NAME}-root"}, spec: {source: {pvc: {namespace: golden, name: fedora}}, storage: {}}}
+      - {metadata: {name: "${NAME}-data"}, spec: {source: {pvc: {namespace: golden, name: "${IMAGE}"}}, storage: {}}}
+      template: {spec: {terminationGracePeriodSeconds: 9007199254740993, domain: {devices: {}}}}
+`
+
 // commands run in testdata; their output is compared with a golden file.
 var commands = map[string]struct {
 	line  string
@@ -130,6 +147,15 @@ var commands = map[string]struct {
 	"convert, no Template":               {line: "stencilctl convert -f objects"},
 	"convert, nothing":                   {line: "stencilctl convert"},
 	"convert, both":                      {line: "stencilctl convert rhel -f openshift"},
+	"convert, sources":                   {line: "stencilctl convert --sources -f -", stdin: copying},
+	"convert, names of sources":          {line: "stencilctl convert --sources -f - -o name", stdin: copying},
+	"convert, sources as JSON":           {line: "stencilctl convert --sources -f - -o json", stdin: copying},
+	"convert, sources that exist":        {line: "stencilctl convert --sources -f -", stdin: copying + "---\n{apiVersion: cdi.kubevirt.io/v1beta1, kind: DataSource, metadata: {namespace: golden, name: fedora}, spec: {source: {pvc: {namespace: golden, name: rawhide}}}}"},
+	"convert, sources without templates": {line: "stencilctl convert --sources -f objects/good.yaml"},
+	"convert, sources of nothing":        {line: "stencilctl convert --sources"},
+	"convert, sources by name":           {line: "stencilctl convert --sources box"},
+	"convert, sources of both":           {line: "stencilctl convert --sources --stored -f openshift"},
+	"convert, stored without sources":    {line: "stencilctl convert --stored"},
 	"convert, another syntax":            {line: "stencilctl convert -f openshift --syntax percent"},
 	"convert, no cluster":                {line: "stencilctl convert rhel --kubeconfig none"},
 	"diff, two files":                    {line: "stencilctl diff -f machines/web-1.yaml -t templates/web.yaml"},

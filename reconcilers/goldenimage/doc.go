@@ -1,4 +1,4 @@
-// Package goldenimage keeps boot images fresh: it checks the source of each GoldenImage at its time, tells CDI which image to import, and moves
+// Package goldenimage keeps boot images fresh: it checks the source of each GoldenImage at its time, has CDI import the newest image, and moves
 // the DataSources of channels. Package goldenimage of the product decides; this one reads, checks and writes.
 //
 // # Account

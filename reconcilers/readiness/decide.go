@@ -3,6 +3,7 @@ package readiness
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/internal/excerpt"
 	"github.com/vmstencil/stencil/reconcilers/internal/sample"
+	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 )
 
 const (
@@ -28,6 +30,9 @@ type observation struct {
 	// unrendered is why its dependencies could not be determined; nil if they are in found.
 	unrendered *sample.Error
 	found      v1beta1.TemplateSources
+	// images are those of the DataSources among found, and now is the time at which their limits are checked.
+	images []bootSource
+	now    time.Time
 	// loans are the disks that are copied from a namespace that the template names; none if disks are not lent at all.
 	loans []disks.Loan
 	// compliance is the template's condition PolicyCompliant; nil if no policy applies.
@@ -41,6 +46,9 @@ func decide(o observation) []metav1.Condition {
 	conditions := []metav1.Condition{valid(o), sourcesReady(o)}
 	if len(o.loans) > 0 {
 		conditions = append(conditions, disksLent(o.loans))
+	}
+	if stale, _ := staleness(o.images, o.now); stale != nil {
+		conditions = append(conditions, *stale)
 	}
 	if o.dryRun != nil {
 		conditions = append(conditions, dryRunSucceeded(o))
@@ -70,6 +78,7 @@ func valid(o observation) metav1.Condition {
 // dependency is an object that a template depends on, with its name in messages.
 type dependency struct {
 	what string
+	key  sources.Key
 	v1beta1.SourceStatus
 	progress string
 }
@@ -77,30 +86,53 @@ type dependency struct {
 func list(found v1beta1.TemplateSources) []dependency {
 	var all []dependency
 	for _, v := range found.Volumes {
-		all = append(all, dependency{"volume " + v.Volume, v.SourceStatus, v.Progress})
+		all = append(all, dependency{"volume " + v.Volume, keyOf(v.Kind, v.Namespace, v.Name), v.SourceStatus, v.Progress})
 	}
 	if r := found.Instancetype; r != nil {
-		all = append(all, dependency{"instance type", r.SourceStatus, ""})
+		all = append(all, dependency{"instance type", keyOf(r.Kind, r.Namespace, r.Name), r.SourceStatus, ""})
 	}
 	if r := found.Preference; r != nil {
-		all = append(all, dependency{"preference", r.SourceStatus, ""})
+		all = append(all, dependency{"preference", keyOf(r.Kind, r.Namespace, r.Name), r.SourceStatus, ""})
 	}
 	for _, n := range found.Networks {
-		all = append(all, dependency{"network " + n.Network, n.SourceStatus, ""})
+		all = append(all, dependency{"network " + n.Network, keyOf(string(sources.Network), n.Namespace, n.Name), n.SourceStatus, ""})
 	}
 	return all
 }
 
-// grave lists the states that affect whether a template can be used, worst first.
-var grave = []struct {
+func keyOf(kind, namespace, name string) sources.Key {
+	return sources.Key{Kind: sources.Kind(kind), Namespace: namespace, Name: name}
+}
+
+// rank is a state that affects whether a template can be used, and the condition SourcesReady of such a template.
+type rank struct {
 	state  v1beta1.SourceState
 	status metav1.ConditionStatus
 	reason string
-}{
+}
+
+// grave lists all ranks, worst first.
+var grave = []rank{
 	{v1beta1.SourceNotFound, metav1.ConditionFalse, v1beta1.ReasonSourceNotFound},
 	{v1beta1.SourceNotReady, metav1.ConditionFalse, v1beta1.ReasonSourceNotReady},
 	{v1beta1.SourceImporting, metav1.ConditionFalse, v1beta1.ReasonImporting},
 	{v1beta1.SourceUnknown, metav1.ConditionUnknown, v1beta1.ReasonSourceUnknown},
+}
+
+// gravest returns the dependencies with the worst state that affects the template; none if it can be used.
+func gravest(all []dependency) (of rank, worst []dependency) {
+	for _, of = range grave {
+		for _, one := range all {
+			// References that depend on a parameter, that Stencil may not read or that KubeVirt infers do not affect the template.
+			if one.State == of.state && one.Reason != reasonParameterRequired && one.Reason != reasonNotRead && one.Reason != reasonInferred {
+				worst = append(worst, one)
+			}
+		}
+		if len(worst) > 0 {
+			return of, worst
+		}
+	}
+	return rank{}, nil
 }
 
 func sourcesReady(o observation) metav1.Condition {
@@ -109,14 +141,9 @@ func sourcesReady(o observation) metav1.Condition {
 		made.Status, made.Reason, made.Message = metav1.ConditionUnknown, o.unrendered.Reason, o.unrendered.Message
 		return made
 	}
-	all := list(o.found)
-	for _, rank := range grave {
+	if rank, worst := gravest(list(o.found)); len(worst) > 0 {
 		var named []string
-		for _, one := range all {
-			// References that depend on a parameter, that Stencil may not read or that KubeVirt infers do not affect the template.
-			if one.State != rank.state || one.Reason == reasonParameterRequired || one.Reason == reasonNotRead || one.Reason == reasonInferred {
-				continue
-			}
+		for _, one := range worst {
 			text := one.what + ": " + one.Message
 			if one.progress != "" {
 				text += " (" + one.progress + ")"
@@ -126,12 +153,13 @@ func sourcesReady(o observation) metav1.Condition {
 		if more := len(named) - maximumNamed; more > 0 {
 			named = append(named[:maximumNamed], fmt.Sprintf("and %d more", more))
 		}
-		if len(named) > 0 {
-			made.Status, made.Reason, made.Message = rank.status, rank.reason, strings.Join(named, "; ")
-			return made
-		}
+		made.Status, made.Reason, made.Message = rank.status, rank.reason, strings.Join(named, "; ")
+		return made
 	}
 	made.Status, made.Reason, made.Message = metav1.ConditionTrue, v1beta1.ReasonAllReady, "everything that the template depends on can be used"
+	if text := describe(o.images); text != "" {
+		made.Message += "; " + text
+	}
 	return made
 }
 

@@ -16,8 +16,9 @@
 //
 // # Apply
 //
-// Status by server-side apply with a separate field manager, an event when Ready changes, metrics. The condition PolicyCompliant is written
-// by package compliance and only read here.
+// Status by server-side apply with a separate field manager, events when Ready changes, metrics. The condition PolicyCompliant is written
+// by package compliance and only read here. flip.go finds the cause of each change of Ready, announcer.go collects changes with the same cause,
+// and report.go makes one event of them.
 //
 // If dry runs are enabled, dryrun.go creates the VirtualMachine of each template's defaults with dryRun=All, a few per second at most, and
 // caches the result. An admission policy of the chart ensures that it cannot create one without dryRun.

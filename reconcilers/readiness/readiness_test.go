@@ -120,7 +120,7 @@ func TestFindListsEverythingThatATemplateDependsOn(t *testing.T) {
 		"empty: Blank  Ready",
 		"restored: VolumeSnapshot golden/nightly ",
 		"copied: PersistentVolumeClaim golden/base ",
-		"poured: Pitcher golden/milk Unknown",
+		"poured: Pitcher.example.org golden/milk ",
 		"tools: ContainerDisk  Remote",
 		"tools: Secret golden/pull Unknown",
 		"data: PersistentVolumeClaim golden/${CLAIM} ",
@@ -156,6 +156,10 @@ func (s *fakeSources) Get(key sources.Key) (sources.Object, bool, error) {
 }
 
 func (s *fakeSources) Synced() bool { return true }
+
+func (s *fakeSources) TypeOf(kind sources.Kind) metav1.TypeMeta {
+	return metav1.TypeMeta{Kind: string(kind)}
+}
 
 func (s *fakeSources) put(key sources.Key, object sources.Object) {
 	s.mutex.Lock()
@@ -225,6 +229,14 @@ func TestTheStateOfASource(t *testing.T) {
 		{name: "a DataVolume without its claim", of: disk, objects: map[sources.Key]sources.Object{disk: usable}, want: "NotFound", reason: "NotFound", message: "PersistentVolumeClaim golden/disk does not exist"},
 		{name: "a kind that the cluster does not know", of: snapshot, unknown: map[sources.Kind]error{sources.Snapshot: &sources.NotServedError{Kind: sources.Snapshot}}, want: "Unknown", reason: "NotServed", message: "the cluster does not serve the kind VolumeSnapshot"},
 		{name: "a kind that may not be listed", of: snapshot, unknown: map[sources.Kind]error{sources.Snapshot: errors.New("forbidden")}, want: "Unknown", reason: "NotKnown", message: "forbidden"},
+		{
+			name: "a kind that is not watched", of: in("Pitcher.example.org", "milk"), unknown: map[sources.Kind]error{"Pitcher.example.org": &sources.NotWatchedError{Kind: "Pitcher.example.org"}},
+			want: "Unknown", reason: "NotRead", message: "the manager does not read objects of the kind Pitcher.example.org: add it to the chart's value readiness.populators",
+		},
+		{
+			name: "an object of a volume populator", of: in("Pitcher.example.org", "milk"), objects: map[sources.Key]sources.Object{in("Pitcher.example.org", "milk"): {Reason: "Empty", Message: "no milk"}},
+			want: "NotReady", reason: "Empty", message: "Pitcher.example.org golden/milk cannot be used: no milk",
+		},
 		{name: "a name that depends on a parameter", of: in(sources.Claim, "${CLAIM}"), want: "Unknown", reason: "ParameterRequired", message: "its name depends on a parameter that has no default"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -369,6 +381,7 @@ func TestATemplateFollowsItsSources(t *testing.T) {
 	if got := w.templates[box].Status; meta.IsStatusConditionTrue(got.Conditions, "Ready") || got.Volumes[0].State != "NotFound" {
 		t.Fatalf("got %+v", got)
 	}
+	r.announcer.report(r.identify, true)
 	if got := <-recorder.Events; !strings.Contains(got, "Warning SourcesNotReady volume root: DataSource golden/fedora does not exist") {
 		t.Errorf("event %s", got)
 	}
@@ -391,6 +404,7 @@ func TestATemplateFollowsItsSources(t *testing.T) {
 	if diff := cmp.Diff([]v1beta1.TemplateVolume{want}, w.templates[box].Status.Volumes); diff != "" {
 		t.Error(diff)
 	}
+	r.announcer.report(r.identify, true)
 	if got := <-recorder.Events; !strings.Contains(got, "Normal Reconciled "+v1beta1.MessageReady) {
 		t.Errorf("event %s", got)
 	}
@@ -481,6 +495,7 @@ func TestAWriteThatFailsIsTriedAgain(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "golden", Name: "box"}}); !errors.Is(err, w.fail) {
 		t.Fatalf("got %v", err)
 	}
+	r.announcer.report(r.identify, true)
 	if len(recorder.Events) != 0 {
 		t.Error("an event tells what was not written")
 	}
@@ -497,12 +512,15 @@ func TestMetricsNameWhatIsNotReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.observe(types.NamespacedName{Namespace: "golden", Name: "good"}, &metav1.Condition{Status: "True"})
-	m.observe(types.NamespacedName{Namespace: "golden", Name: "bad"}, &metav1.Condition{Status: "False", Reason: "SourcesNotReady"})
-	m.observe(types.NamespacedName{Namespace: "golden", Name: "foggy"}, &metav1.Condition{Status: "Unknown", Reason: "Unknown"})
-	m.observe(types.NamespacedName{Namespace: "golden", Name: "gone"}, &metav1.Condition{Status: "False"})
-	m.observe(types.NamespacedName{Namespace: "golden", Name: "gone"}, nil)
+	m.observe(types.NamespacedName{Namespace: "golden", Name: "good"}, &metav1.Condition{Status: "True"}, true)
+	m.observe(types.NamespacedName{Namespace: "golden", Name: "bad"}, &metav1.Condition{Status: "False", Reason: "SourcesNotReady"}, true)
+	m.observe(types.NamespacedName{Namespace: "golden", Name: "foggy"}, &metav1.Condition{Status: "Unknown", Reason: "Unknown"}, false)
+	m.observe(types.NamespacedName{Namespace: "golden", Name: "gone"}, &metav1.Condition{Status: "False"}, true)
+	m.observe(types.NamespacedName{Namespace: "golden", Name: "gone"}, nil, false)
 	want := `
+# HELP stencil_template_boot_source_stale VirtualMachineTemplates with an image that is older than the limit of its GoldenImage.
+# TYPE stencil_template_boot_source_stale gauge
+stencil_template_boot_source_stale 2
 # HELP stencil_template_not_ready VirtualMachineTemplates that are not ready, one series each with the reason, for up to 1000 of them.
 # TYPE stencil_template_not_ready gauge
 stencil_template_not_ready{reason="SourcesNotReady",template="bad",template_namespace="golden"} 1
@@ -513,7 +531,7 @@ stencil_template_readiness{status="False"} 1
 stencil_template_readiness{status="True"} 1
 stencil_template_readiness{status="Unknown"} 1
 `
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "stencil_template_not_ready", "stencil_template_readiness"); err != nil {
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "stencil_template_boot_source_stale", "stencil_template_not_ready", "stencil_template_readiness"); err != nil {
 		t.Error(err)
 	}
 	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {

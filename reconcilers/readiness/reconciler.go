@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,6 +42,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// Lending enables the condition DisksLent.
 	Lending bool
+	// Populators are further kinds of objects that are read.
+	Populators []sources.Populator
 	// DryRun enables dry runs of the VirtualMachine of every template.
 	DryRun bool
 	// Clock provides the transition times of conditions. Default: the real clock.
@@ -56,6 +57,8 @@ type Reconciler struct {
 	statuses statuses
 	metrics  *metrics
 	index    *index
+	// announcer writes the events.
+	announcer *announcer
 	// dryRuns is nil if dry runs are disabled.
 	dryRuns *dryRuns
 
@@ -68,13 +71,16 @@ type Reconciler struct {
 type watches interface {
 	lookup
 	Synced() bool
+	TypeOf(kind sources.Kind) metav1.TypeMeta
 }
 
 func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Reconciler{options: o, statuses: s, metrics: m, index: newIndex(), echoes: map[types.NamespacedName]uint64{}}
+	return &Reconciler{
+		options: o, statuses: s, metrics: m, index: newIndex(), announcer: newAnnouncer(o.Recorder, m, o.Clock), echoes: map[types.NamespacedName]uint64{},
+	}
 }
 
 // Reconcile implements reconcile.Reconciler: it processes one template.
@@ -93,18 +99,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		// A change after the read and before the update of the index has caused no request: read again.
 		observed, seen = r.gather(name, t)
 	}
-	return reconcile.Result{}, r.apply(ctx, name, t, observed)
+	if err := r.apply(ctx, name, t, observed); err != nil {
+		return reconcile.Result{}, err
+	}
+	if _, next := staleness(observed.images, observed.now); !next.IsZero() {
+		// No object changes at that time.
+		return reconcile.Result{RequeueAfter: next.Sub(observed.now)}, nil
+	}
+	return reconcile.Result{}, nil
 }
 
 // gather reads the state of a template's dependencies.
 func (r *Reconciler) gather(name types.NamespacedName, t *templatecache.Template) (observation, []sources.Key) {
-	o := observation{generation: t.Generation, compliance: meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionPolicyCompliant)}
+	o := observation{generation: t.Generation, compliance: meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionPolicyCompliant), now: r.options.Clock.Now()}
 	resolver := &resolver{lookup: r.sources}
 	_, o.invalid = t.Compiled()
 	if outline, problem := sample.Outline(t); problem != nil {
 		o.unrendered = problem
 	} else {
 		o.found = resolver.survey(find(outline, t.Namespace))
+		o.images = resolver.images
 		o.loans = r.loans(t, outline)
 	}
 	if r.dryRuns != nil {
@@ -148,12 +162,12 @@ func (r *Reconciler) apply(ctx context.Context, name types.NamespacedName, t *te
 		status.Conditions[i] = next
 		changed = changed || differs
 	}
-	for _, kind := range []string{v1beta1.ConditionDryRunSucceeded, v1beta1.ConditionDisksLent} {
+	for _, kind := range []string{v1beta1.ConditionDryRunSucceeded, v1beta1.ConditionDisksLent, v1beta1.ConditionBootSourceStale} {
 		// A write without a condition that does not apply any more removes it.
 		changed = changed || meta.FindStatusCondition(t.Conditions(), kind) != nil && meta.FindStatusCondition(status.Conditions, kind) == nil
 	}
 	ready := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionReady)
-	r.metrics.observe(name, ready)
+	r.metrics.observe(name, ready, meta.IsStatusConditionTrue(status.Conditions, v1beta1.ConditionBootSourceStale))
 	if !changed {
 		return nil
 	}
@@ -163,25 +177,10 @@ func (r *Reconciler) apply(ctx context.Context, name types.NamespacedName, t *te
 		return err
 	}
 	r.metrics.writes.Inc()
-	r.announce(t, ready)
+	if changed, is := flipOf(t, meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionReady), *ready, o.found); is {
+		r.announcer.add(changed)
+	}
 	return nil
-}
-
-// announce writes an event if the status of Ready has changed. A template that is ready from the start causes none.
-func (r *Reconciler) announce(t *templatecache.Template, ready *metav1.Condition) {
-	stored := meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionReady)
-	if stored != nil && stored.Status == ready.Status || stored == nil && ready.Status == metav1.ConditionTrue {
-		return
-	}
-	kind := corev1.EventTypeWarning
-	if ready.Status == metav1.ConditionTrue {
-		kind = corev1.EventTypeNormal
-	}
-	about := &v1beta1.VirtualMachineTemplate{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "VirtualMachineTemplate"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.Name, UID: t.UID, ResourceVersion: t.ResourceVersion},
-	}
-	r.options.Recorder.Eventf(about, nil, kind, ready.Reason, "CheckReadiness", "%s", ready.Message)
 }
 
 // expect stores the state of a template after a write, so that its watch event is not processed as a change; a nil status removes it.
@@ -210,7 +209,7 @@ func (r *Reconciler) isNews(name types.NamespacedName, t *templatecache.Template
 // conditionTypes are the types of the conditions that are written or read here.
 var conditionTypes = []string{
 	v1beta1.ConditionValid, v1beta1.ConditionSourcesReady, v1beta1.ConditionPolicyCompliant, v1beta1.ConditionDryRunSucceeded, v1beta1.ConditionReady,
-	v1beta1.ConditionDisksLent,
+	v1beta1.ConditionDisksLent, v1beta1.ConditionBootSourceStale,
 }
 
 // digest returns a digest of a template with these conditions and sources. It does not contain the times of the conditions: stored times have
@@ -227,9 +226,17 @@ func digest(t *templatecache.Template, conditions []metav1.Condition, sources ui
 	return sum.Sum64()
 }
 
+// identify returns what identifies a source in an event; it has no UID if it does not exist.
+func (r *Reconciler) identify(key sources.Key) *metav1.PartialObjectMetadata {
+	object, _, _ := r.sources.Get(key)
+	return &metav1.PartialObjectMetadata{
+		TypeMeta: r.sources.TypeOf(key.Kind), ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: object.UID},
+	}
+}
+
 func (r *Reconciler) forget(name types.NamespacedName) {
 	r.index.set(name, nil)
-	r.metrics.observe(name, nil)
+	r.metrics.observe(name, nil, false)
 	r.expect(name, nil, nil)
 	if r.dryRuns != nil {
 		r.dryRuns.forget(name)

@@ -118,12 +118,13 @@ var remote = v1beta1.SourceStatus{State: v1beta1.SourceRemote}
 
 // populatedFrom returns the source from which the storage or a volume populator fills a claim.
 func populatedFrom(from map[string]any, namespace string) reference {
-	kind := sources.Kind(machine.StringAt(from, "kind"))
-	found := reference{Key: keyIn(kind, from, namespace)}
-	if kind != sources.Claim && kind != sources.Snapshot {
-		found.state = unread
+	group, kind := machine.StringAt(from, "apiGroup"), sources.Kind(machine.StringAt(from, "kind"))
+	switch {
+	case group == "", kind == sources.Snapshot && group == sources.SnapshotGroup:
+		return reference{Key: keyIn(kind, from, namespace)}
+	default:
+		return reference{Key: keyIn(sources.KindIn(group, string(kind)), from, namespace)}
 	}
-	return found
 }
 
 // volumeReferences returns the sources of a volume of a VM: none for volumes that are created with the VM.

@@ -33,6 +33,8 @@ type lookup interface {
 type resolver struct {
 	lookup
 	seen []sources.Key
+	// images are those of the DataSources that have been read, each once.
+	images []bootSource
 }
 
 func (r *resolver) get(key sources.Key) (sources.Object, bool, error) {
@@ -86,8 +88,12 @@ func (r *resolver) object(key sources.Key) result {
 
 func ignorance(unknown error) result {
 	var notServed *sources.NotServedError
-	if errors.As(unknown, &notServed) {
+	var notWatched *sources.NotWatchedError
+	switch {
+	case errors.As(unknown, &notServed):
 		return is(v1beta1.SourceUnknown, reasonNotServed, "%v", unknown)
+	case errors.As(unknown, &notWatched):
+		return is(v1beta1.SourceUnknown, reasonNotRead, "%v", unknown)
 	}
 	return is(v1beta1.SourceUnknown, reasonNotKnown, "%v", unknown)
 }
@@ -129,12 +135,19 @@ func (r *resolver) dataSource(key sources.Key) result {
 	case object.Deleting:
 		return is(v1beta1.SourceNotReady, reasonTerminating, "%s is being deleted", key)
 	}
-	to := object.To
+	to, image := object.To, object.Image
 	if to.Kind == sources.DataSource {
 		var problem result
-		if to, problem = r.second(key, to); problem.State != "" {
+		var behind sources.Image
+		if to, behind, problem = r.second(key, to); problem.State != "" {
 			return problem
 		}
+		if image == (sources.Image{}) {
+			image = behind
+		}
+	}
+	if image != (sources.Image{}) && !slices.Contains(r.images, bootSource{key, image}) {
+		r.images = append(r.images, bootSource{key, image})
 	}
 	if to == (sources.Key{}) {
 		return is(v1beta1.SourceNotReady, reasonNoSource, "%s names nothing that it stands for", key)
@@ -150,23 +163,23 @@ func (r *resolver) dataSource(key sources.Key) result {
 }
 
 // second follows a DataSource that another one refers to.
-func (r *resolver) second(first, key sources.Key) (to sources.Key, problem result) {
+func (r *resolver) second(first, key sources.Key) (to sources.Key, image sources.Image, problem result) {
 	switch {
 	case key.Namespace != first.Namespace:
-		return to, is(v1beta1.SourceNotReady, reasonCrossNamespace, "%s names %s, and CDI follows DataSources within a namespace only", first, key)
+		return to, image, is(v1beta1.SourceNotReady, reasonCrossNamespace, "%s names %s, and CDI follows DataSources within a namespace only", first, key)
 	case key.Name == first.Name:
-		return to, is(v1beta1.SourceNotReady, reasonSelfReference, "%s names itself", first)
+		return to, image, is(v1beta1.SourceNotReady, reasonSelfReference, "%s names itself", first)
 	}
 	object, found, unknown := r.get(key)
 	switch {
 	case unknown != nil:
-		return to, ignorance(unknown)
+		return to, image, ignorance(unknown)
 	case !found:
-		return to, is(v1beta1.SourceNotFound, v1beta1.ReasonSourceNotFound, "%s stands for %s, which does not exist", first, key)
+		return to, image, is(v1beta1.SourceNotFound, v1beta1.ReasonSourceNotFound, "%s stands for %s, which does not exist", first, key)
 	case object.Spec.Kind == sources.DataSource:
-		return to, is(v1beta1.SourceNotReady, reasonMaxDepth, "%s names %s, which names another, and CDI follows one", first, key)
+		return to, image, is(v1beta1.SourceNotReady, reasonMaxDepth, "%s names %s, which names another, and CDI follows one", first, key)
 	}
-	return object.Spec, result{}
+	return object.Spec, object.Image, result{}
 }
 
 // survey returns the state of all dependencies of a VM.

@@ -24,7 +24,7 @@ const (
 	// syncDelay is how long to wait until the watches are synced at the start.
 	syncDelay = 200 * time.Millisecond
 	// workers is the number of templates that are processed concurrently.
-	workers = 4
+	workers = 8
 	// The delays between attempts to write a status.
 	shortestRetry, longestRetry = time.Second, time.Minute
 	// sourceStartTimeout is the timeout for the sources of the controller to start; they wait for nothing.
@@ -43,7 +43,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	}
 	r := newReconciler(o, apiServer{writer}, metrics)
 	queue := &requests{}
-	found, err := sources.New(o.Config, mgr.GetLogger().WithName("readiness"), func(key sources.Key) {
+	found, err := sources.New(o.Config, mgr.GetLogger().WithName("readiness"), o.Populators, func(key sources.Key) {
 		for _, template := range r.index.of(key) {
 			queue.add(template)
 		}
@@ -54,6 +54,12 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	r.sources = found
 	if err := mgr.Add(manager.RunnableFunc(found.Start)); err != nil {
 		return fmt.Errorf("adding the watches of what templates depend on: %w", err)
+	}
+	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		r.announcer.run(ctx, r.identify)
+		return nil
+	})); err != nil {
+		return fmt.Errorf("adding the events of template readiness: %w", err)
 	}
 	if o.DryRun {
 		// The client's rate limit is far above that of dry runs.

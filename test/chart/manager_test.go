@@ -186,6 +186,14 @@ manager:
 				deployment + " {" + container + ".args}":                    items{"--shutdown-delay=20s", "--shutdown-timeout=60s"},
 			},
 		},
+		"kinds of volume populators": {
+			values: `{readiness: {populators: [{apiGroup: example.org, version: v1, kind: Milk, resource: milks}, {apiGroup: example.org, version: v1beta1, kind: Tea, resource: teas}]}}`,
+			want: map[string]any{
+				deployment + " {" + container + ".args}":                                                items{"--populators=Milk.v1.example.org/milks,Tea.v1beta1.example.org/teas"},
+				"ClusterRole/stencil-manager {.rules[?(@.apiGroups[0]==\"example.org\")].resources[0]}": []string{"milks", "teas"},
+				"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"milks\")].verbs}":              []string{"list", "watch"},
+			},
+		},
 		"no metrics": {
 			values: `{manager: {metrics: {enabled: false}}}`,
 			want: map[string]any{

@@ -133,6 +133,14 @@ func (o Options) ManagerArgs() []string {
 	if readiness["dryRun"] == true {
 		arguments = append(arguments, "--readiness-dry-run")
 	}
+	if kinds, found := readiness["populators"].([]any); found {
+		var populators []string
+		for _, each := range kinds {
+			kind, _ := each.(map[string]any)
+			populators = append(populators, fmt.Sprintf("%s.%s.%s/%s", kind["kind"], kind["version"], kind["apiGroup"], kind["resource"]))
+		}
+		arguments = append(arguments, "--populators="+strings.Join(populators, ","))
+	}
 	const configurations = "--webhook-configurations="
 	also := func(configuration string) {
 		i := slices.IndexFunc(arguments, func(argument string) bool { return strings.HasPrefix(argument, configurations) })

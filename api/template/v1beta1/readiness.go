@@ -14,13 +14,17 @@ const (
 	// networks exist and can be used. The column Sources shows its reason.
 	ConditionSourcesReady = "SourcesReady"
 
+	// ConditionBootSourceStale is true on a template if the image of a DataSource that it copies is older than the limit of its
+	// GoldenImage. A template whose images have no limit does not have it, and Ready does not depend on it.
+	ConditionBootSourceStale = "BootSourceStale"
+
 	// ConditionDryRunSucceeded is true on a template if the API server and every admission webhook
 	// accept its VirtualMachine, rendered with defaults, in a dry run. It is set only if dry runs are
 	// enabled.
 	ConditionDryRunSucceeded = "DryRunSucceeded"
 )
 
-// Reasons of the conditions Valid, DisksLent, SourcesReady, DryRunSucceeded and Ready.
+// Reasons of the conditions Valid, DisksLent, SourcesReady, BootSourceStale, DryRunSucceeded and Ready.
 const (
 	// ReasonCompiled is the reason of a template that compiles.
 	ReasonCompiled = "Compiled"
@@ -45,6 +49,12 @@ const (
 
 	// ReasonSourceUnknown is the reason of a template with a source in an unknown state.
 	ReasonSourceUnknown = "Unknown"
+
+	// ReasonStale is the reason of a template with an image that is older than its limit.
+	ReasonStale = "Stale"
+
+	// ReasonFresh is the reason of a template without an image that is older than its limit.
+	ReasonFresh = "Fresh"
 
 	// ReasonAccepted is the reason of a template with a VirtualMachine that was accepted in a dry run.
 	ReasonAccepted = "Accepted"

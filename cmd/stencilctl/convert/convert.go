@@ -24,8 +24,11 @@ type converting struct {
 	streams cli.Streams
 	cluster cluster.Flags
 	files   []string
-	syntax  *cli.Format
-	format  *cli.Format
+	// sources converts the disks of VirtualMachineTemplates instead; inCluster those of stored ones.
+	sources, inCluster bool
+	dryRun             cli.DryRun
+	syntax             *cli.Format
+	format             *cli.Format
 }
 
 // Styles of placeholders.
@@ -42,19 +45,38 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 		format:  cli.NewFormat(cli.YAML, cli.JSON, cli.Name),
 	}
 	command := &cobra.Command{
-		Use:   "convert [NAME... | -f FILE...]",
+		Use:   "convert [NAME... | -f FILE...] [--sources [--stored]]",
 		Short: "Convert OpenShift Templates to VirtualMachineTemplates",
 		Long: `Convert OpenShift Templates to VirtualMachineTemplates, each of which must hold one VirtualMachine. Its other objects become spec.objects.
 
 They go to the standard output, and the result for each Template, with everything that is lost or changed, to standard error. Templates are in files and folders (-f), or in the cluster, where reading them takes the permission to get
-templates of template.openshift.io.`,
+templates of template.openshift.io.
+
+With --sources, VirtualMachineTemplates that copy claims (spec.source.pvc) get a sourceRef to a DataSource of the same name, so that they follow
+their image. In files, all objects are printed with the DataSources. Stored templates (--stored, all of the namespace or those of
+these names) are updated, and DataSources that do not exist are created. Nothing is written if a DataSource of the name stands
+for something else, or if anything would be denied.`,
 		Example: `  stencilctl convert -f templates/ > converted.yaml
   stencilctl convert rhel9-server-small -n openshift | kubectl apply -n golden -f -
-  stencilctl convert -f old.yaml --syntax parentheses`,
-		RunE: func(command *cobra.Command, names []string) error { return c.run(command.Context(), names) },
+  stencilctl convert -f old.yaml --syntax parentheses
+  stencilctl convert --sources -f templates/ > following.yaml
+  stencilctl convert --sources --stored -n golden --dry-run`,
+		RunE: func(command *cobra.Command, names []string) error {
+			switch {
+			case c.sources:
+				return c.runSources(command.Context(), names)
+			case c.inCluster || command.Flags().Changed("dry-run"):
+				return cli.Usage(errors.New("--stored and --dry-run need --sources"))
+			}
+			return c.run(command.Context(), names)
+		},
 	}
 	flags := command.Flags()
 	flags.StringSliceVarP(&c.files, "filename", "f", nil, "files or folders with Templates")
+	flags.BoolVar(&c.sources, "sources", false, "give VirtualMachineTemplates DataSources instead of claims")
+	flags.BoolVar(&c.inCluster, "stored", false, "with --sources, update the templates of the cluster")
+	c.dryRun.Register(command)
+	flags.Lookup("dry-run").NoOptDefVal = "server"
 	flags.Var(c.syntax, "syntax", "how placeholders are written: braces, ${NAME} and ${{NAME}}, or parentheses, $(NAME) and $((NAME))")
 	_ = command.RegisterFlagCompletionFunc("syntax", cobra.FixedCompletions([]string{braces, parentheses}, cobra.ShellCompDirectiveNoFileComp))
 	c.cluster.Register(flags)

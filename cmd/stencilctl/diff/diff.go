@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,8 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 It differs where no values of the parameters make the template's VirtualMachine equal to it. What it has beyond the template
 is no difference. The template is the one that the VirtualMachine was rendered from, as it is now, or the one in a file (-t).
 Reading them takes permission to get both; with both in files no cluster is used. The other objects of the template that you
-may get are compared, too, if the VirtualMachine is not in a file. Values that contain a sensitive parameter, and those of
+may get are compared, too, if the VirtualMachine is not in a file; and for each disk it shows what it was cloned from, and
+what its DataSource stands for now. Values that contain a sensitive parameter, and those of
 Secrets, are not shown.`,
 		Example: `  stencilctl diff web-1 -n shop
   stencilctl diff web-1 -n shop -t fedora-next.yaml
@@ -64,6 +66,8 @@ type report struct {
 	Differences []difference `json:"differences"`
 	// NotCompared are other objects of the template, and why they were not compared.
 	NotCompared []string `json:"notCompared,omitempty"`
+	// Disks are those that are copied from an image, if the VirtualMachine is not in a file.
+	Disks []disk `json:"disks,omitempty"`
 	// Parameters are the values derived from the VirtualMachine, without sensitive ones.
 	Parameters map[string]string `json:"parameters"`
 }
@@ -113,6 +117,11 @@ func (d *differing) run(ctx context.Context, names []string) error {
 			return cli.Internal(err)
 		}
 		found.NotCompared = reasons
+	}
+	if d.file == "" {
+		if found.Disks, err = disks(ctx, d.client.Get, read); err != nil {
+			return err
+		}
 	}
 	if digest := read.Record().Digest; digest != "" {
 		found.Changed = digest != t.Compiled.Digest()
@@ -222,6 +231,9 @@ func (d *differing) print(found *report) error {
 			of, path = "object  ", each.Path+" ("+each.Object+")"
 		}
 		fmt.Fprintf(d.streams.Out, "%s\n  template %s\n  %s %s\n", path, d.streams.Paint(cli.Red, each.Template), of, d.streams.Paint(cli.Green, each.VM))
+	}
+	for i := range found.Disks {
+		fmt.Fprintln(d.streams.Out, strings.Join(found.Disks[i].lines(), "\n"))
 	}
 	return nil
 }

@@ -8,11 +8,9 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
@@ -55,13 +53,14 @@ func (o Object) String() string {
 }
 
 // Writer writes statuses only.
-type Writer struct{ client dynamic.Interface }
+type Writer struct{ client rest.Interface }
 
 // New returns a Writer without a client-side rate limit: the API server has limits of its own.
 func New(config *rest.Config) (*Writer, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	client, err := dynamic.NewForConfig(config)
+	config.ContentConfig = rest.ContentConfig{GroupVersion: &schema.GroupVersion{}, NegotiatedSerializer: scheme.Codecs.WithoutConversion()}
+	client, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client that writes statuses: %w", err)
 	}
@@ -82,12 +81,10 @@ func (w *Writer) Apply(ctx context.Context, object Object, owner string, status 
 	if err != nil {
 		return fmt.Errorf("encoding the status of %s: %w", object, err)
 	}
-	patch := &unstructured.Unstructured{}
-	if err := patch.UnmarshalJSON(raw); err != nil {
-		return fmt.Errorf("encoding the status of %s: %w", object, err)
-	}
-	_, err = w.client.Resource(object.Group.WithResource(object.Resource)).Namespace(object.Namespace).
-		ApplyStatus(ctx, object.Name, patch, metav1.ApplyOptions{FieldManager: owner, Force: true})
+	// The response has the whole object, which takes as long to decode as the request takes to write. Only its error is decoded.
+	err = w.client.Patch(types.ApplyYAMLPatchType).AbsPath("apis", object.Group.Group, object.Group.Version).
+		NamespaceIfScoped(object.Namespace, object.Namespace != "").Resource(object.Resource).Name(object.Name).SubResource("status").
+		Param("fieldManager", owner).Param("force", "true").Body(raw).Do(ctx).Error()
 	replaced := object.UID != "" && apierrors.IsConflict(err)
 	if err == nil || apierrors.IsNotFound(err) || replaced {
 		return nil

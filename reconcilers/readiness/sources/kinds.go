@@ -42,25 +42,32 @@ type watched struct {
 	reduce func(*unstructured.Unstructured) Object
 }
 
+// SnapshotGroup is the API group of VolumeSnapshots.
+const SnapshotGroup = "snapshot.storage.k8s.io"
+
 const (
 	cdiGroup          = "cdi.kubevirt.io"
 	instancetypeGroup = "instancetype.kubevirt.io"
 )
 
 // kinds returns all watched kinds.
-func kinds() map[Kind]watched {
+func kinds(populators []Populator) map[Kind]watched {
 	at := func(group, version, resource string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: group, Version: version, Resource: resource}
 	}
-	return map[Kind]watched{
+	all := map[Kind]watched{
 		DataSource:          {at(cdiGroup, "v1beta1", "datasources"), reduceDataSource},
 		DataVolume:          {at(cdiGroup, "v1beta1", "datavolumes"), reduceDataVolume},
 		Claim:               {at("", "v1", "persistentvolumeclaims"), reduceClaim},
-		Snapshot:            {at("snapshot.storage.k8s.io", "v1", "volumesnapshots"), reduceSnapshot},
+		Snapshot:            {at(SnapshotGroup, "v1", "volumesnapshots"), reduceSnapshot},
 		Instancetype:        {at(instancetypeGroup, "v1beta1", "virtualmachineinstancetypes"), nil},
 		ClusterInstancetype: {at(instancetypeGroup, "v1beta1", "virtualmachineclusterinstancetypes"), nil},
 		Preference:          {at(instancetypeGroup, "v1beta1", "virtualmachinepreferences"), nil},
 		ClusterPreference:   {at(instancetypeGroup, "v1beta1", "virtualmachineclusterpreferences"), nil},
 		Network:             {at("k8s.cni.cncf.io", "v1", "network-attachment-definitions"), nil},
 	}
+	for _, each := range populators {
+		all[KindIn(each.Group, each.Kind)] = watched{each.GroupVersion().WithResource(each.Resource), reducePopulator}
+	}
+	return all
 }

@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vmstencil/stencil/internal/excerpt"
 )
 
 // Object is the reduced form of an object. Equal values have the same meaning.
 type Object struct {
+	UID types.UID
 	// Deleting is set when the object is being deleted.
 	Deleting bool
 	// Ready is set if the object by itself can be used.
@@ -25,6 +27,8 @@ type Object struct {
 	Reason, Message string
 	// To is the source in the status of a DataSource, or in its spec if the status has none; Spec is the one in its spec.
 	To, Spec Key
+	// Image is what the annotations of a DataSource report.
+	Image Image
 }
 
 // maximumMessage is the maximum length of a stored message, in bytes.
@@ -101,7 +105,7 @@ func tens(progress string) string {
 
 func reduceDataSource(object *unstructured.Unstructured) Object {
 	spec, status := target(object, "spec"), target(object, "status")
-	reduced := Object{To: status, Spec: spec}
+	reduced := Object{To: status, Spec: spec, Image: imageOf(object)}
 	if status == (Key{}) {
 		reduced.To = spec
 	}

@@ -53,6 +53,11 @@ func TestWhatIsKeptOfAnObject(t *testing.T) {
 			Object{ReadyReported: true, Ready: true, To: disk, Spec: Key{Kind: Claim, Namespace: "golden", Name: "old"}},
 		},
 		{
+			"a DataSource with an image", reduceDataSource,
+			`{metadata: {namespace: golden, annotations: {stencil.kubevirt.io/golden-image: fedora, stencil.kubevirt.io/digest: "sha256:0", stencil.kubevirt.io/imported-at: then, stencil.kubevirt.io/stale-after: soon}}, spec: {source: {pvc: {name: disk}}}}`,
+			Object{To: disk, Spec: disk, Image: Image{GoldenImage: "fedora", Digest: "sha256:0", ImportedAt: "then", StaleAfter: "soon"}},
+		},
+		{
 			"a DataSource that CDI has not seen", reduceDataSource, `{metadata: {namespace: golden}, spec: {source: {pvc: {name: disk}}}}`,
 			Object{To: disk, Spec: disk},
 		},
@@ -72,7 +77,7 @@ func TestWhatIsKeptOfAnObject(t *testing.T) {
 
 func TestOnlyWhatMeansSomethingIsNews(t *testing.T) {
 	var received []string
-	s := newStore(Claim, reduceClaim, func(k Key) { received = append(received, k.String()) })
+	s := newStore(Claim, watched{reduce: reduceClaim}, func(k Key) { received = append(received, k.String()) })
 	bound := object(t, `{metadata: {namespace: golden, name: disk}, status: {phase: Bound}}`)
 	touched := bound.DeepCopy()
 	touched.SetAnnotations(map[string]string{"touched": "yes"})
@@ -108,7 +113,7 @@ func TestOnlyWhatMeansSomethingIsNews(t *testing.T) {
 
 func TestAKindThatIsInstalledLater(t *testing.T) {
 	received := 0
-	s := newStore(Network, nil, func(Key) { received++ })
+	s := newStore(Network, kinds(nil)[Network], func(Key) { received++ })
 	if _, _, unknown := s.get("golden", "vlan"); !errors.Is(unknown, errNotYet) || s.Synced() {
 		t.Errorf("before anything: %v", unknown)
 	}
@@ -130,7 +135,7 @@ func TestAKindThatIsInstalledLater(t *testing.T) {
 		t.Errorf("when it is: %+v %v %v, heard %d", got, found, unknown, received)
 	}
 	s.failed(apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")))
-	if _, _, unknown := s.get("golden", "vlan"); unknown == nil || unknown.Error() != "the manager may not list objects of the kind NetworkAttachmentDefinition" {
+	if _, _, unknown := s.get("golden", "vlan"); unknown == nil || unknown.Error() != "the manager may not list objects of the kind NetworkAttachmentDefinition: grant list and watch on network-attachment-definitions.k8s.cni.cncf.io to its service account" {
 		t.Errorf("when it may not be listed: %v", unknown)
 	}
 }

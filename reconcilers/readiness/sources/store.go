@@ -14,10 +14,12 @@ import (
 type store struct {
 	*watching.Index[metav1.Object, Object]
 	kind Kind
+	how  watched
 }
 
-func newStore(kind Kind, reduce func(*unstructured.Unstructured) Object, changed func(Key)) *store {
-	return &store{kind: kind, Index: watching.NewIndex(watching.Options[metav1.Object, Object]{
+func newStore(kind Kind, how watched, changed func(Key)) *store {
+	reduce := how.reduce
+	return &store{kind: kind, how: how, Index: watching.NewIndex(watching.Options[metav1.Object, Object]{
 		Kind: string(kind) + "s",
 		Convert: func(object metav1.Object, _ Object, _ bool) (converted Object, err error) {
 			if whole, is := object.(*unstructured.Unstructured); is && reduce != nil {
@@ -25,7 +27,7 @@ func newStore(kind Kind, reduce func(*unstructured.Unstructured) Object, changed
 			} else {
 				converted.Ready = true
 			}
-			converted.Deleting = object.GetDeletionTimestamp() != nil
+			converted.UID, converted.Deleting = object.GetUID(), object.GetDeletionTimestamp() != nil
 			return converted, nil
 		},
 		Equal: func(before, after Object) bool { return before == after },
@@ -61,6 +63,6 @@ func (s *store) failed(err error) {
 	case apierrors.IsNotFound(err):
 		s.Fail(&NotServedError{s.kind})
 	case apierrors.IsForbidden(err):
-		s.Fail(fmt.Errorf("the manager may not list objects of the kind %s", s.kind))
+		s.Fail(fmt.Errorf("the manager may not list objects of the kind %s: grant list and watch on %s to its service account", s.kind, s.how.resource.GroupResource()))
 	}
 }

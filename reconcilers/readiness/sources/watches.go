@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,7 +38,7 @@ type Watches struct {
 
 // New returns Watches that have not started. changed is called with the key of each object that is created, deleted or changes its reduced
 // form, and with a key without a name if that may be any object of a kind. It must not block.
-func New(config *rest.Config, log logr.Logger, changed func(Key)) (*Watches, error) {
+func New(config *rest.Config, log logr.Logger, populators []Populator, changed func(Key)) (*Watches, error) {
 	config = rest.CopyConfig(config)
 	// There are few requests, and the API server has limits of its own.
 	config.QPS = -1
@@ -48,8 +49,8 @@ func New(config *rest.Config, log logr.Logger, changed func(Key)) (*Watches, err
 		return nil, fmt.Errorf("making the clients of the watches of what templates depend on: %w", err)
 	}
 	w := &Watches{stores: map[Kind]*store{}, served: served, log: log}
-	for kind, how := range kinds() {
-		s := newStore(kind, how.reduce, changed)
+	for kind, how := range kinds(populators) {
+		s := newStore(kind, how, changed)
 		w.stores[kind] = s
 		late := watching.Late{Name: "readiness-" + how.resource.Resource, Resource: how.resource, Into: s, Failed: s.failed}
 		if how.reduce == nil {
@@ -82,7 +83,17 @@ func (w *Watches) Synced() bool {
 func (w *Watches) Get(key Key) (object Object, found bool, unknown error) {
 	s, watched := w.stores[key.Kind]
 	if !watched {
-		return Object{}, false, fmt.Errorf("the kind %s is none that is watched", key.Kind)
+		return Object{}, false, &NotWatchedError{key.Kind}
 	}
 	return s.get(key.Namespace, key.Name)
+}
+
+// TypeOf returns the API version and the kind of the objects of a watched kind.
+func (w *Watches) TypeOf(kind Kind) metav1.TypeMeta {
+	name, _, _ := strings.Cut(string(kind), ".")
+	made := metav1.TypeMeta{Kind: name}
+	if s, watched := w.stores[kind]; watched {
+		made.APIVersion = s.how.resource.GroupVersion().String()
+	}
+	return made
 }

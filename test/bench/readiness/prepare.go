@@ -16,6 +16,8 @@ import (
 const (
 	namespace = "golden"
 	writers   = 8
+
+	templatesPath = "/apis/template.kubevirt.io/v1beta1/namespaces/" + namespace + "/virtualmachinetemplates"
 )
 
 func claimPath(number int) string {
@@ -37,8 +39,8 @@ func (c *cluster) post(ctx context.Context, path, object string) error {
 	return nil
 }
 
-func (c *cluster) patch(ctx context.Context, path string, kind types.PatchType, patch []byte) error {
-	if err := c.client.CoreV1().RESTClient().Patch(kind).AbsPath(path).Body(patch).Do(ctx).Error(); err != nil {
+func (c *cluster) patch(ctx context.Context, path string, patch []byte) error {
+	if err := c.client.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(path).Body(patch).Do(ctx).Error(); err != nil {
 		return fmt.Errorf("changing %s: %w", path, err)
 	}
 	return nil
@@ -78,7 +80,7 @@ func (c *cluster) fill(ctx context.Context, options Options) error {
 		if err := c.post(ctx, claims, fmt.Sprintf(`{"metadata":{"name":"disk-%d"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`, number)); err != nil {
 			return err
 		}
-		if err := c.patch(ctx, claimPath(number)+"/status", types.MergePatchType, []byte(`{"status":{"phase":"Bound"}}`)); err != nil {
+		if err := c.patch(ctx, claimPath(number)+"/status", []byte(`{"status":{"phase":"Bound"}}`)); err != nil {
 			return err
 		}
 		return c.post(ctx, "/apis/cdi.kubevirt.io/v1beta1/namespaces/"+namespace+"/datasources",
@@ -87,7 +89,7 @@ func (c *cluster) fill(ctx context.Context, options Options) error {
 		return err
 	}
 	return load.Each(ctx, options.Templates, writers, func(ctx context.Context, number int) error {
-		return c.post(ctx, "/apis/template.kubevirt.io/v1beta1/namespaces/"+namespace+"/virtualmachinetemplates", fmt.Sprintf(template, number, number%options.DataSources))
+		return c.post(ctx, templatesPath, fmt.Sprintf(template, number, number%options.DataSources))
 	})
 }
 

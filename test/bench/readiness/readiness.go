@@ -7,8 +7,6 @@ import (
 	"io"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/vmstencil/stencil/test/bench/machine"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/manager"
@@ -43,6 +41,9 @@ type Result struct {
 	work  int
 }
 
+// pollInterval is how often the manager's metrics are read.
+const pollInterval = 20 * time.Millisecond
+
 // limit is how long a wait may take before it is given up.
 const limit = 30 * time.Minute
 
@@ -68,7 +69,7 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, running.Stop()) }()
-	if err := await(ctx, running, func(c counters) bool {
+	if err := await(ctx, running, pollInterval, func(c counters) bool {
 		return c.value(`stencil_template_readiness{status="True"}`) == options.Templates && c.value(writes) >= options.Templates
 	}); err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func (r *Result) steady(ctx context.Context, cluster *cluster, running *manager.
 	defer tick.Stop()
 	for began := time.Now(); time.Since(began) < r.options.Steady; r.touched++ {
 		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":"%d"}}}`, r.touched)
-		if err := cluster.patch(ctx, claimPath(r.touched%r.options.DataSources), types.MergePatchType, patch); err != nil {
+		if err := cluster.patch(ctx, claimPath(r.touched%r.options.DataSources), patch); err != nil {
 			return err
 		}
 		select {
@@ -121,11 +122,11 @@ func (r *Result) flip(ctx context.Context, cluster *cluster, running *manager.Pr
 		return err
 	}
 	began := time.Now()
-	if err := cluster.patch(ctx, dataSourcePath(number), types.MergePatchType, []byte(`{"spec":{"source":{"pvc":{"name":"nowhere"}}}}`)); err != nil {
+	if err := cluster.patch(ctx, dataSourcePath(number), []byte(`{"spec":{"source":{"pvc":{"name":"nowhere"}}}}`)); err != nil {
 		return err
 	}
 	dependents := r.options.Templates / r.options.DataSources
-	if err := await(ctx, running, func(c counters) bool { return c.value(writes) >= before.value(writes)+dependents }); err != nil {
+	if err := await(ctx, running, pollInterval, func(c counters) bool { return c.value(writes) >= before.value(writes)+dependents }); err != nil {
 		return err
 	}
 	r.flips = append(r.flips, time.Since(began))
@@ -157,8 +158,8 @@ func (c counters) reconciles() int {
 	return total
 }
 
-func await(ctx context.Context, running *manager.Process, done func(counters) bool) error {
-	err := running.Poll(ctx, 20*time.Millisecond, limit, func() (bool, error) {
+func await(ctx context.Context, running *manager.Process, interval time.Duration, done func(counters) bool) error {
+	err := running.Poll(ctx, interval, limit, func() (bool, error) {
 		now, err := read(ctx, running)
 		return err == nil && done(now), err
 	})

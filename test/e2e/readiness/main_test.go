@@ -32,7 +32,7 @@ type stage struct {
 // full is for the tests that need nothing of their own.
 var full = &stage{options: platform.Options{
 	KubeVirt: true, ControllerManager: true, CDI: true, AuditPolicy: objectRequests, Log: os.Stderr,
-	Values: map[string]any{"readiness": map[string]any{"dryRun": true}, "objects": map[string]any{"lentResources": []any{"configmaps"}}},
+	Values: map[string]any{"readiness": map[string]any{"dryRun": true, "populators": []any{map[string]any{"apiGroup": "example.org", "version": "v1", "kind": "Milk", "resource": "milks"}}}, "objects": map[string]any{"lentResources": []any{"configmaps"}}},
 }}
 
 func TestMain(m *testing.M) {

@@ -158,6 +158,32 @@ func TestADryRunHasKubeVirtJudge(t *testing.T) {
 	}
 }
 
+func TestAnImageBecomesStale(t *testing.T) {
+	s := full.on(t)
+	own := s.namespace(t)
+	s.apply(t, own, image("disk"))
+	s.apply(t, own, dataSource(own, "fedora", "disk"))
+	s.apply(t, own, template("box", fedora))
+	s.becomes(t, own, "box", condition("Ready"), `"status":"True"`)
+	digest := "sha256:" + strings.Repeat("a", 64)
+	annotate := func(annotations ...string) {
+		t.Helper()
+		s.must(t, "", append([]string{"annotate", "--overwrite", "datasource", "fedora", "-n", own}, annotations...)...)
+	}
+	annotate("stencil.kubevirt.io/golden-image=fedora", "stencil.kubevirt.io/digest="+digest, "stencil.kubevirt.io/imported-at=2026-11-01T08:00:00Z")
+	s.becomes(t, own, "box", condition("SourcesReady"), "DataSource "+own+"/fedora has image "+digest+" of GoldenImage fedora imported at 2026-11-01T08:00:00Z")
+	// Nothing happens at the limit.
+	soon := time.Now().Add(5 * time.Second).UTC().Format(time.RFC3339)
+	annotate("stencil.kubevirt.io/stale-after=" + soon)
+	s.becomes(t, own, "box", condition("BootSourceStale"), `"status":"True"`, `"reason":"Stale"`, "a newer one was due by "+soon)
+	s.becomes(t, own, "box", condition("Ready"), `"status":"True"`)
+	annotate("stencil.kubevirt.io/stale-after=tomorrow")
+	s.becomes(t, own, "box", condition("SourcesReady"), "ignored because they are malformed: annotations stencil.kubevirt.io/stale-after")
+	if got := s.kubectl(t, s.owner, "", "get", "vmt", "box", "-n", own, "-o", "jsonpath={"+condition("BootSourceStale")+"}"); got.Stdout != "" {
+		t.Errorf("a limit that is none: %s", got.Stdout)
+	}
+}
+
 func TestADataSourceFlipReachesItsTemplates(t *testing.T) {
 	const many = 50
 	s := full.on(t)
@@ -184,6 +210,22 @@ func TestADataSourceFlipReachesItsTemplates(t *testing.T) {
 	s.apply(t, own, dataSource(own, "fedora", "nowhere"))
 	s.eventually(t, "all are not ready again", all("False"))
 	t.Logf("%d templates followed a DataSource in %s", many, time.Since(began).Round(time.Millisecond))
+	s.eventually(t, "each flip is one event about the DataSource", func() error {
+		got := s.kubectl(t, s.owner, "", "get", "events", "-n", own, "-o", `jsonpath={range .items[*]}{.involvedObject.kind}/{.involvedObject.name} {.reason}: {.message}{"\n"}{end}`)
+		named := fmt.Sprintf("%[1]s/box-00, %[1]s/box-01, %[1]s/box-02, %[1]s/box-03, %[1]s/box-04 and %[2]d more", own, many-5)
+		for _, want := range []string{
+			fmt.Sprintf("DataSource/fedora TemplatesReady: %d templates are ready: %s\n", many, named),
+			fmt.Sprintf("DataSource/fedora TemplatesNotReady: %d templates are not ready: %s: DataSource %[3]s/fedora stands for PersistentVolumeClaim %[3]s/nowhere", many, named, own),
+		} {
+			if strings.Count(got.Stdout, want) != 1 {
+				return fmt.Errorf("want %q once in:\n%s", want, got.Stdout)
+			}
+		}
+		if n := strings.Count(got.Stdout, "VirtualMachineTemplate/box-"); n > 0 {
+			return fmt.Errorf("%d events about templates:\n%s", n, got.Stdout)
+		}
+		return nil
+	})
 
 	// A new leader has nothing to write.
 	resourceVersions := func() string {

@@ -41,6 +41,13 @@
 {{- if .Values.readiness.dryRun }}
 - --readiness-dry-run
 {{- end }}
+{{- with .Values.readiness.populators }}
+{{- $populators := list }}
+{{- range . }}
+{{- $populators = append $populators (printf "%s.%s.%s/%s" .kind .version .apiGroup .resource) }}
+{{- end }}
+- --populators={{ join "," $populators }}
+{{- end }}
 {{- with include "stencil.disks.user" . }}
 - --disk-account={{ . }}
 {{- end }}

@@ -116,6 +116,15 @@ var benchmarks = []benchmark{
 			Rounds: e.roundsOr(10), Steady: time.Minute, Log: os.Stderr, Progress: progress,
 		})
 	}},
+	{"readiness-flip", func(ctx context.Context, e environment) (result, error) {
+		templates := 10_000
+		if e.brief {
+			templates = 2_000
+		}
+		return readiness.RunFlip(ctx, readiness.Options{
+			Definitions: e.definitions(), Templates: templates, Rounds: e.roundsOr(3), Log: os.Stderr, Progress: progress,
+		})
+	}},
 }
 
 func names() []string {
