@@ -19,6 +19,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/defaulter"
+	"github.com/vmstencil/stencil/test/images"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
@@ -35,7 +36,12 @@ func main() {
 func run(out io.Writer, once bool, start time.Time) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	options := platform.Options{CDILater: true, APIServer: true, Log: os.Stderr}
+	registry := images.Start()
+	defer registry.Close()
+	options := platform.Options{
+		CDILater: true, APIServer: true, Log: os.Stderr,
+		Values: map[string]any{"goldenImages": map[string]any{"namespaces": []any{"*"}, "allowedNetworks": []any{"127.0.0.0/8"}}},
+	}
 	if _, err := controlplane.Tools(ctx, options.Tools()...); err != nil {
 		return unless(ctx, err)
 	}
@@ -46,7 +52,7 @@ func run(out io.Writer, once bool, start time.Time) error {
 	defer later.Stop()
 	return onPlatform(ctx, out, options, func(stencil *platform.Platform, sidecar *defaulter.Defaulter) error {
 		fmt.Fprintf(out, "\nThe control plane, stencil-manager and stencil-apiserver run, %.0f s after the start.\n", time.Since(start).Seconds())
-		tour := &tour{stencil: stencil, out: out, start: start, defaulter: sidecar}
+		tour := &tour{stencil: stencil, out: out, start: start, defaulter: sidecar, images: registry}
 		if err := tour.run(ctx, later); err != nil {
 			return unless(ctx, err)
 		}
@@ -83,7 +89,7 @@ func onPlatform(ctx context.Context, out io.Writer, options platform.Options, sh
 	if sidecar != nil {
 		defer func() { err = errors.Join(err, sidecar.Close()) }()
 		options.ManagerArgs = []string{"--defaulting-socket=" + sidecar.Socket()}
-		options.Values = map[string]any{"defaulting": map[string]any{"enabled": true}}
+		options.Values["defaulting"] = map[string]any{"enabled": true}
 	}
 	stencil, err := platform.Start(running, options)
 	if err != nil {

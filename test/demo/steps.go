@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
+
+	"github.com/vmstencil/stencil/test/images"
 )
 
 const manyMistakes = `apiVersion: kubevirt.io/v1
@@ -105,21 +108,22 @@ spec:
             runcmd: ["echo ${HOME}"]
 `
 
-// goldenImage is the image of the template golden/fedora.
-const goldenImage = `apiVersion: cdi.kubevirt.io/v1beta1
-kind: DataVolume
-metadata:
-  name: fedora-43
-spec:
-  source: {http: {url: "https://images.example/fedora-43.qcow2"}}
-  storage: {resources: {requests: {storage: 10Gi}}}
----
-apiVersion: cdi.kubevirt.io/v1beta1
-kind: DataSource
+// goldenImage is the image of the template golden/fedora, in the registry of this address.
+const goldenImage = `apiVersion: stencil.kubevirt.io/v1alpha1
+kind: GoldenImage
 metadata:
   name: fedora
 spec:
-  source: {pvc: {namespace: golden, name: fedora-43}}
+  source:
+    registry:
+      url: %s/containerdisks/fedora
+      tags: {semver: ">=43 <44"}
+  storage: {size: 1Gi}
+  staleAfter: 720h
+  defaults: {preference: fedora}
+  channels:
+  - name: stable
+    promote: {manual: true}
 `
 
 // desk is a VM whose user data are in a Secret.
@@ -233,16 +237,38 @@ func templateSteps(example func(string) string, defaulted bool) []step {
 }
 
 // virtualizationSteps are the second part, with KubeVirt and CDI.
-func virtualizationSteps(example func(string) string, defaulted bool) []step {
+func virtualizationSteps(example func(string) string, defaulted bool, registry *images.Registry) ([]step, error) {
+	first, err := registry.Push("containerdisks/fedora", "43.0")
+	if err != nil {
+		return nil, err
+	}
+	newer := func() error {
+		_, err := registry.Push("containerdisks/fedora", "43.1")
+		return err
+	}
 	file := func(path string) string { return filepath.Clean(example(path)) }
 	all := []step{
 		{text: "KubeVirt's own controllers take over the VMs that were created before.", as: "ada", holds: "Stopped",
 			args: []string{"get", "vm", "--namespace=team-a", "-L", "vm.kubevirt.io/template,vm.kubevirt.io/template.revision"}},
 
-		{text: "The golden image is imported by CDI, and published as DataSource fedora.", stdin: goldenImage, args: []string{"create", "--namespace=golden", "-f", "-"}},
-		{quiet: true, holds: "Succeeded", args: []string{"get", "datavolume", "fedora-43", "--namespace=golden"}},
+		{text: "The golden image: the newest tag of a registry is imported by CDI, and DataSource fedora stands for it.", stdin: fmt.Sprintf(goldenImage, registry.Address()),
+			args: []string{"create", "--namespace=golden", "-f", "-"}},
+		{holds: "Latest", args: []string{"get", "goldenimage", "fedora", "--namespace=golden"}},
 		{text: "Ada may use the template, and has no other permission in its namespace: the template lends her VM a copy of the image.", holds: "Succeeded",
 			args: []string{"get", "datavolume", "web-1", "--namespace=team-a"}},
+		{text: "A month later the image would be stale (here after a second), which its template says …",
+			args: []string{"patch", "goldenimage", "fedora", "--namespace=golden", "--type=merge", "-p", `{"spec": {"staleAfter": "1s"}}`}},
+		{holds: "a newer one was due by", args: []string{"get", "virtualmachinetemplate", "fedora", "--namespace=golden", "-o", `jsonpath={.status.conditions[?(@.type=="BootSourceStale")].message}{"\n"}`}},
+		{text: "… until there is a newer one. It is found at its time of the schedule, or on demand.", does: newer,
+			args: []string{"annotate", "goldenimage", "fedora", "--namespace=golden", "stencil.kubevirt.io/refresh=now"}},
+		{quiet: true, args: []string{"patch", "goldenimage", "fedora", "--namespace=golden", "--type=merge", "-p", `{"spec": {"staleAfter": "720h"}}`}},
+		{holds: "43.1", args: []string{"get", "goldenimage", "fedora", "--namespace=golden"}},
+		{text: "Channel stable stands for the older image until somebody promotes the newer one.", holds: "fedora-stable",
+			args: []string{"get", "goldenimage", "fedora", "--namespace=golden", "-o", `jsonpath={range .status.channels[*]}{.dataSource} stands for {.digest}, next {.next}{"\n"}{end}`}},
+		{text: "Back to the image before: nothing is imported again, and VMs that were made keep the image that they have.",
+			args: []string{"patch", "goldenimage", "fedora", "--namespace=golden", "--type=merge", "-p", `{"spec": {"digest": "` + first + `"}}`}},
+		{holds: "Pinned", args: []string{"get", "goldenimage", "fedora", "--namespace=golden"}},
+
 		{text: "Nothing else of that namespace is lent: a VM that names another source there gets no disk.", as: "ada", stdin: borrower,
 			args: []string{"create", "--namespace=team-a", "-f", "-"}},
 		{holds: "does not name PersistentVolumeClaim golden/payroll",
@@ -294,7 +320,7 @@ func virtualizationSteps(example func(string) string, defaulted bool) []step {
 	if defaulted {
 		all = append(all, guestSteps()...)
 	}
-	return all
+	return all, nil
 }
 
 // captureSteps make a template of a VM.

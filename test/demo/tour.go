@@ -15,11 +15,14 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/defaulter"
+	"github.com/vmstencil/stencil/test/images"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
 // tour runs commands of the steps and prints them with their output.
 type tour struct {
+	// images is a registry whose tags move.
+	images        *images.Registry
 	stencil       *platform.Platform
 	out           io.Writer
 	ada, bob, eve *controlplane.User
@@ -52,6 +55,8 @@ type step struct {
 	timed string
 	// quiet leaves the output out when the command succeeds.
 	quiet bool
+	// does is done before the command.
+	does func() error
 	// compared shows the output as what is different from that of the last step that was laid out.
 	compared bool
 }
@@ -73,7 +78,11 @@ func (t *tour) run(ctx context.Context, tools *controlplane.ToolBuild) (err erro
 	if err := t.addVirtualization(ctx, tools); err != nil {
 		return err
 	}
-	return t.show(ctx, virtualizationSteps(t.stencil.Example, t.defaulter != nil))
+	steps, err := virtualizationSteps(t.stencil.Example, t.defaulter != nil, t.images)
+	if err != nil {
+		return err
+	}
+	return t.show(ctx, steps)
 }
 
 // addVirtualization waits until the tools are built, and adds KubeVirt, CDI and kube-controller-manager to the platform.
@@ -121,6 +130,11 @@ func (t *tour) take(ctx context.Context, s step) error {
 		user, prompt = t.bob, "bob$ "
 	case "eve":
 		user, prompt = t.eve, "eve$ "
+	}
+	if s.does != nil {
+		if err := s.does(); err != nil {
+			return err
+		}
 	}
 	if s.stdin != "" {
 		fmt.Fprintf(t.out, "\n%s\n", indent(strings.TrimSpace(s.stdin)))

@@ -126,7 +126,7 @@ type GoldenImageSpec struct {
 	// condition BootSourceStale. The age counts from the import. Without it, an image is never stale.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="staleAfter must be at least 1m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="staleAfter must be at least 1s"
 	StaleAfter *metav1.Duration `json:"staleAfter,omitempty"`
 
 	// Adopt specifies whether a DataSource of that name that a person or another program made is taken over. Never leaves it alone and imports nothing.

@@ -1,0 +1,84 @@
+// Package images runs a container registry on loopback, whose tags tests move. The images in it have random content: simulated nodes copy no
+// disk.
+package images
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// layerSize is the size of an image's layer in bytes.
+const layerSize = 64
+
+// Registry is a registry that runs until Close.
+type Registry struct{ server *httptest.Server }
+
+// Start starts an empty registry.
+func Start() *Registry {
+	return &Registry{httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))}
+}
+
+// Close stops the registry.
+func (r *Registry) Close() { r.server.Close() }
+
+// Address returns the host and the port of the registry.
+func (r *Registry) Address() string { return strings.TrimPrefix(r.server.URL, "http://") }
+
+// Push pushes a new image, which these tags then name, and returns its digest.
+func (r *Registry) Push(repository string, tags ...string) (string, error) {
+	image, err := random.Image(layerSize, 1)
+	if err != nil {
+		return "", err
+	}
+	for _, tag := range tags {
+		to, err := r.reference(repository, tag)
+		if err != nil {
+			return "", err
+		}
+		if err := remote.Write(to, image); err != nil {
+			return "", fmt.Errorf("pushing %s: %w", to, err)
+		}
+	}
+	digest, err := image.Digest()
+	return digest.String(), err
+}
+
+// PushIndex pushes a new image for several architectures, and returns the digests by architecture.
+func (r *Registry) PushIndex(repository, tag string, architectures ...string) (map[string]string, error) {
+	index, digests := v1.ImageIndex(empty.Index), map[string]string{}
+	for _, architecture := range architectures {
+		image, err := random.Image(layerSize, 1)
+		if err != nil {
+			return nil, err
+		}
+		digest, err := image.Digest()
+		if err != nil {
+			return nil, err
+		}
+		digests[architecture] = digest.String()
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: architecture}}})
+	}
+	to, err := r.reference(repository, tag)
+	if err != nil {
+		return nil, err
+	}
+	if err := remote.WriteIndex(to, index); err != nil {
+		return nil, fmt.Errorf("pushing %s: %w", to, err)
+	}
+	return digests, nil
+}
+
+func (r *Registry) reference(repository, tag string) (name.Reference, error) {
+	return name.ParseReference(r.Address() + "/" + repository + ":" + tag)
+}
