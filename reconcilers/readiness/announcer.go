@@ -18,7 +18,7 @@ import (
 
 const (
 	// quiet is the time without another flip for the same cause after which its event is written.
-	quiet = 2 * time.Second
+	quiet = 5 * time.Second
 	// longest is the maximum time from the first flip to its event.
 	longest = time.Minute
 )
@@ -112,6 +112,7 @@ func (a *announcer) due(all bool) [][]flip {
 }
 
 func (a *announcer) write(one report) {
+	// related is nil if the event is about a template.
 	object := objectTemplate
 	if one.related != nil {
 		object = objectSource

@@ -119,7 +119,7 @@ func TestAnEventNamesTheFirstTemplatesAndFits(t *testing.T) {
 		{"a long message", flips(1, "False", fedora, strings.Repeat("ä", 4000)), report{kind: corev1.EventTypeWarning, reason: "R", note: "volume root: " + strings.Repeat("ä", 504) + "…"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := reportOf(tc.flips, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "DataSource"}})
+			got := reportOf(tc.flips, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "DataSource"}, ObjectMeta: metav1.ObjectMeta{Namespace: "golden"}})
 			if len(got.note) > 1024 {
 				t.Errorf("%d bytes", len(got.note))
 			}
@@ -135,6 +135,27 @@ func TestAnEventNamesTheFirstTemplatesAndFits(t *testing.T) {
 			}
 			if got.about.Kind != wantKind {
 				t.Errorf("about a %s", got.about.Kind)
+			}
+		})
+	}
+}
+
+func TestAnEventIsInANamespaceThatExists(t *testing.T) {
+	flips := []flip{{template: types.NamespacedName{Namespace: "golden", Name: "a"}}, {template: types.NamespacedName{Namespace: "golden", Name: "b"}}}
+	for _, tc := range []struct {
+		name   string
+		source metav1.ObjectMeta
+		want   string
+	}{
+		{"a source that exists elsewhere", metav1.ObjectMeta{Namespace: "images", UID: "uid"}, "DataSource"},
+		{"a source that does not exist, beside a template", metav1.ObjectMeta{Namespace: "golden"}, "DataSource"},
+		{"a source of the cluster that does not exist", metav1.ObjectMeta{}, "DataSource"},
+		{"a source that does not exist elsewhere", metav1.ObjectMeta{Namespace: "images"}, "VirtualMachineTemplate"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := reportOf(flips, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "DataSource"}, ObjectMeta: tc.source})
+			if got.about.Kind != tc.want || got.reason != reasonTemplatesNotReady {
+				t.Errorf("about a %s with reason %s, want a %s", got.about.Kind, got.reason, tc.want)
 			}
 		})
 	}

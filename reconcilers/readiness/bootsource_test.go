@@ -89,7 +89,9 @@ func TestABootSourceTurnsStaleWithoutAnotherEvent(t *testing.T) {
 	w, r, _ := start(t, vmt(t, "box", fromFedora))
 	box := types.NamespacedName{Namespace: "golden", Name: "box"}
 	// The annotations may be on the DataSource behind the one that the template names.
-	w.put(in(sources.DataSource, "fedora"), sources.Object{ReadyReported: true, Ready: true, To: in(sources.DataSource, "fedora-amd64")})
+	w.put(in(sources.DataSource, "fedora"), sources.Object{
+		ReadyReported: true, Ready: true, To: in(sources.DataSource, "fedora-amd64"), Image: sources.Image{GoldenImage: "fedora"},
+	})
 	w.put(in(sources.DataSource, "fedora-amd64"), sources.Object{
 		ReadyReported: true, Ready: true, To: in(sources.Claim, "disk"), Spec: in(sources.Claim, "disk"), Image: sources.Image{Digest: digestA, StaleAfter: "2026-11-22T13:00:00Z"},
 	})

@@ -33,7 +33,7 @@ type report struct {
 }
 
 // reportOf returns the event about flips with a common cause and direction; there is at least one, and each is of another template. The event of a
-// single template is about the template, that of several about their source.
+// single template is about the template, that of several about their source, or about the first of them if the namespace of the source may not exist.
 func reportOf(flips []flip, source *metav1.PartialObjectMetadata) report {
 	first := flips[0]
 	made := report{about: templateOf(first), kind: corev1.EventTypeWarning, reason: first.ready.Reason, note: first.ready.Message}
@@ -41,7 +41,9 @@ func reportOf(flips []flip, source *metav1.PartialObjectMetadata) report {
 		made.kind = corev1.EventTypeNormal
 	}
 	if len(flips) > 1 {
-		made.about, made.related = source, made.about
+		if namespaceExists(source, flips) {
+			made.about, made.related = source, made.about
+		}
 		names := make([]string, len(flips))
 		for i, one := range flips {
 			names[i] = one.template.String()
@@ -56,6 +58,12 @@ func reportOf(flips []flip, source *metav1.PartialObjectMetadata) report {
 	}
 	made.note = excerpt.Of(made.note, maximumNote)
 	return made
+}
+
+// namespaceExists reports whether the namespace of a source exists for certain. The API server stores no event in one that does not.
+func namespaceExists(source *metav1.PartialObjectMetadata, flips []flip) bool {
+	return source.UID != "" || source.Namespace == "" ||
+		slices.ContainsFunc(flips, func(one flip) bool { return one.template.Namespace == source.Namespace })
 }
 
 // templateOf identifies the template of a flip. Its resource version keeps the event recorder from merging the event with an earlier one that has

@@ -142,7 +142,7 @@ func (r *resolver) dataSource(key sources.Key) result {
 		if to, behind, problem = r.second(key, to); problem.State != "" {
 			return problem
 		}
-		if image == (sources.Image{}) {
+		if image == (sources.Image{GoldenImage: image.GoldenImage}) && behind != (sources.Image{}) {
 			image = behind
 		}
 	}

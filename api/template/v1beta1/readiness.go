@@ -127,7 +127,7 @@ type TemplateVolume struct {
 
 	// Kind is the kind of the source: DataSource, PersistentVolumeClaim, VolumeSnapshot, DataVolume,
 	// Secret, ConfigMap, ServiceAccount, or outside the cluster Registry, ContainerDisk, HTTP, S3, GCS,
-	// Imageio or VDDK.
+	// Imageio or VDDK; KIND.GROUP for what a volume populator reads.
 	//
 	// +required
 	Kind string `json:"kind"`

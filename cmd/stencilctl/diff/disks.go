@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -208,5 +209,16 @@ func (d *disk) lines() []string {
 	for _, each := range d.Unknown {
 		lines = append(lines, "  not read: "+each)
 	}
+	for i := range lines {
+		lines[i] = strings.Map(printable, lines[i])
+	}
 	return lines
+}
+
+// printable replaces characters that control a terminal: users write the annotations and sources of DataSources.
+func printable(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return unicode.ReplacementChar
 }

@@ -84,6 +84,13 @@ func TestDisksShowTheirImages(t *testing.T) {
 			objects: map[string]string{"datavolumes shop/web-root": `{spec: {source: {snapshot: {namespace: golden, name: daily}}}}`, "volumesnapshots golden/daily": `{}`},
 			want:    disk + "VolumeSnapshot golden/daily",
 		},
+		{
+			name: "a digest that would control the terminal", from: fromSource,
+			objects: map[string]string{
+				"datavolumes shop/web-root": toOld, "persistentvolumeclaims golden/fedora-1": `{metadata: {annotations: {stencil.kubevirt.io/digest: "\e[2Jx"}}}`, "datasources golden/fedora": standsNew,
+			},
+			want: clonedOld + " (\uFFFD[2Jx)" + standsLines + "2 (sha256:b)" + kept,
+		},
 		{name: "an empty disk", from: `{source: {blank: {}}}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
