@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -97,6 +98,19 @@ func TestPrometheusRule(t *testing.T) {
 	alert := rule.Spec.Groups[0].Rules[0]
 	if alert.Alert != "StencilTemplateNotReady" || alert.For == nil || *alert.For != "1h" {
 		t.Errorf("alert %+v", alert)
+	}
+	var images []string
+	for _, one := range rule.Spec.Groups[1].Rules {
+		images = append(images, one.Alert)
+		if one.For == nil || one.Annotations["runbook_url"] == "" || one.Expr.String() == "" {
+			t.Errorf("alert %+v", one)
+		}
+	}
+	if want := "StencilGoldenImageStale StencilGoldenImageImportFailed StencilGoldenImageCheckFailed StencilGoldenImageConflict StencilGoldenImageNotImported"; strings.Join(images, " ") != want {
+		t.Errorf("alerts %v, want %s", images, want)
+	}
+	if got, want := rule.Spec.Groups[1].Rules[0].Expr.String(), `max by (namespace, name) (stencil_golden_image_state{reason="Stale"}) > 0`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 	// The label names are those of the metric; Prometheus replaces them, not helm.
 	if got, want := alert.Annotations["summary"], "VirtualMachineTemplate {{ $labels.template_namespace }}/{{ $labels.template }} is not ready"; got != want {

@@ -51,6 +51,7 @@ type GoldenImageList struct {
 // GoldenImageSpec is an image, and how it is kept fresh.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.digest) || !has(self.architectures) || size(self.architectures) <= 1",message="digest pins one image, so it needs at most one architecture",fieldPath=".digest"
+// +kubebuilder:validation:XValidation:rule="has(self.dataSource) == has(oldSelf.dataSource)",message="dataSource cannot be changed: create another GoldenImage",fieldPath=".dataSource"
 type GoldenImageSpec struct {
 	// Source is where the image comes from.
 	//

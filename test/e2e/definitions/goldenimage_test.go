@@ -1,0 +1,122 @@
+package definitions_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+)
+
+// fullImage uses every field.
+const fullImage = `
+apiVersion: stencil.kubevirt.io/v1alpha1
+kind: GoldenImage
+metadata: {name: full, namespace: default}
+spec:
+  source:
+    registry:
+      url: registry.example.com:5000/disks/fedora
+      tags: {semver: ">=41 <43", pattern: '\d+', exclude: "40"}
+      pullMethod: pod
+      secretRef: registry
+      certConfigMap: authorities
+  architectures: [amd64, arm64]
+  schedule: {cron: "0 2 * * *", window: 90m0s}
+  storage: {size: 10Gi, storageClassName: fast, accessModes: [ReadWriteMany]}
+  importsToKeep: 5
+  retention: Delete
+  dataSource: fedora-latest
+  channels:
+  - {name: slow, promote: {after: 24h0m0s}}
+  - {name: stable, promote: {manual: true}}
+  - {name: old, digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
+  defaults: {instancetype: u1.medium, instancetypeKind: VirtualMachineClusterInstancetype, preference: fedora, preferenceKind: VirtualMachineClusterPreference}
+  staleAfter: 720h0m0s
+  adopt: IfNotReady
+  suspended: true
+`
+
+func TestAGoldenImageIsStoredAsItIsWritten(t *testing.T) {
+	must(t, fullImage, "apply", "--server-side", "-f", "-")
+	got := kubectl(t, "", "get", "gimg", "full", "-n", "default", "-o", "json")
+	var stored, written struct{ Spec any }
+	if err := json.Unmarshal([]byte(got.Stdout), &stored); err != nil {
+		t.Fatal(err, got.Stderr)
+	}
+	if err := yaml.Unmarshal([]byte(fullImage), &written); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(written.Spec, stored.Spec); diff != "" {
+		t.Errorf("spec (-written +stored):\n%s", diff)
+	}
+	if err := yaml.UnmarshalStrict([]byte(got.Stdout), &v1alpha1.GoldenImage{}); err != nil {
+		t.Errorf("the types do not have every field: %v", err)
+	}
+	for _, patch := range []string{`{"spec": {"dataSource": "other"}}`, `{"spec": {"dataSource": null}}`} {
+		got = kubectl(t, "", "patch", "gimg", "full", "-n", "default", "--type=merge", "-p", patch)
+		if got.Code == 0 || !strings.Contains(got.Stderr, "dataSource cannot be changed: create another GoldenImage") {
+			t.Errorf("%s: %s%s", patch, got.Stdout, got.Stderr)
+		}
+	}
+}
+
+func TestTheLeastGoldenImageHasDefaults(t *testing.T) {
+	const least = `{apiVersion: stencil.kubevirt.io/v1alpha1, kind: GoldenImage, metadata: {name: least, namespace: default},
+		spec: {source: {registry: {url: quay.io/containerdisks/fedora}}, storage: {size: 10Gi}}}`
+	must(t, least, "apply", "-f", "-")
+	got := kubectl(t, "", "get", "gimg", "least", "-n", "default", "-o", "jsonpath={.spec}")
+	want := `{"adopt":"Never","importsToKeep":3,"retention":"Keep","schedule":{"cron":"0 */12 * * *","window":"4h"},` +
+		`"source":{"registry":{"pullMethod":"pod","url":"quay.io/containerdisks/fedora"}},"storage":{"size":"10Gi"}}`
+	if diff := cmp.Diff(want, got.Stdout); diff != "" {
+		t.Errorf("spec (-want +got):\n%s\n%s", diff, got.Stderr)
+	}
+}
+
+func TestWhatTheAPIServerRefusesOfAGoldenImage(t *testing.T) {
+	const digest = `"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"`
+	from := func(registry string) string {
+		return `{"source":{"registry":{"url":"quay.io/a/b",` + registry + `}},"storage":{"size":"1Gi"}}`
+	}
+	with := func(more string) string {
+		return `{"source":{"registry":{"url":"quay.io/a/b"}},"storage":{"size":"1Gi"},` + more + `}`
+	}
+	for _, tc := range []struct{ name, spec, want string }{
+		{"no source", `{"source":{},"storage":{"size":"1Gi"}}`, "spec.source.registry: Required value: registry must be given"},
+		{"no storage", `{"source":{"registry":{"url":"quay.io/a/b"}}}`, "spec.storage: Required value"},
+		{"a URL with a tag", `{"source":{"registry":{"url":"quay.io/a/b:41"}},"storage":{"size":"1Gi"}}`, "spec.source.registry.url: Invalid value"},
+		{"a URL without a registry", `{"source":{"registry":{"url":"fedora"}},"storage":{"size":"1Gi"}}`, "spec.source.registry.url: Invalid value"},
+		{"a URL of another kind", `{"source":{"registry":{"url":"https://quay.io/a/b"}},"storage":{"size":"1Gi"}}`, "spec.source.registry.url: Invalid value"},
+		{"tag and tags", from(`"tag":"41","tags":{"semver":">40"}`), "spec.source.registry.tag: Invalid value: only one of tag and tags may be given"},
+		{"tags of nothing", from(`"tags":{"exclude":"a"}`), "at least one of semver and pattern must be given"},
+		{"a tag that is none", from(`"tag":"a b"`), "spec.source.registry.tag: Invalid value"},
+		{"credentials for a node", from(`"secretRef":"a","pullMethod":"node"`), "secretRef needs pullMethod pod: a node pulls with its own credentials"},
+		{"an architecture that there is not", with(`"architectures":["x86"]`), "spec.architectures[0]: Unsupported value"},
+		{"an architecture twice", with(`"architectures":["amd64","amd64"]`), "Duplicate value"},
+		{"one digest for two architectures", with(`"architectures":["amd64","arm64"],"digest":` + digest), "digest pins one image, so it needs at most one architecture"},
+		{"a digest that is none", with(`"digest":"sha256:01"`), "spec.digest: Invalid value"},
+		{"a window of months", with(`"schedule":{"window":"1000h"}`), "window must be 0s to 168h"},
+		{"nothing to keep", with(`"importsToKeep":0`), "spec.importsToKeep: Invalid value"},
+		{"an adoption that there is not", with(`"adopt":"Sometimes"`), "spec.adopt: Unsupported value"},
+		{"a retention that there is not", with(`"retention":"Recycle"`), "spec.retention: Unsupported value"},
+		{"stale at once", with(`"staleAfter":"0s"`), "staleAfter must be at least 1s"},
+		{"no duration", with(`"staleAfter":"a month"`), "spec.staleAfter"},
+		{"a name that is too long", with(`"dataSource":"` + strings.Repeat("a", 41) + `"`), "spec.dataSource: Too long"},
+		{"two channels of a name", with(`"channels":[{"name":"a"},{"name":"a"}]`), "Duplicate value"},
+		{"a channel named like an architecture", with(`"channels":[{"name":"arm64"}]`), "the name of an architecture must not be the name of a channel"},
+		{"a pinned channel that follows", with(`"channels":[{"name":"a","digest":` + digest + `,"promote":{"manual":true}}]`), "a channel that is pinned by digest follows nothing, so it must not have promote"},
+		{"a promotion at no time", with(`"channels":[{"name":"a","promote":{}}]`), "exactly one of after and manual must be given"},
+		{"a promotion at two times", with(`"channels":[{"name":"a","promote":{"manual":true,"after":"1h"}}]`), "exactly one of after and manual must be given"},
+		{"a kind of nothing", with(`"defaults":{"preferenceKind":"VirtualMachinePreference"}`), "preferenceKind needs preference"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			object := `{"apiVersion":"stencil.kubevirt.io/v1alpha1","kind":"GoldenImage","metadata":{"name":"refused","namespace":"default"},"spec":` + tc.spec + `}`
+			if got := kubectl(t, object, "create", "--dry-run=server", "-f", "-"); got.Code == 0 || !strings.Contains(got.Stderr, tc.want) {
+				t.Errorf("got exit code %d and %q, want a refusal with %q", got.Code, got.Stderr, tc.want)
+			}
+		})
+	}
+}
