@@ -1,0 +1,61 @@
+package chart
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
+	"github.com/vmstencil/stencil/test/install"
+)
+
+// The account as which the manager keeps golden images fresh.
+func TestTheAccountOfImagesWritesInTheListedNamespacesOnly(t *testing.T) {
+	rights := rightsTo(map[string]string{
+		"cdi.kubevirt.io/datasources":             "get create patch delete",
+		"cdi.kubevirt.io/dataimportcrons":         "get create patch delete",
+		"cdi.kubevirt.io/datavolumes":             "list delete",
+		"persistentvolumeclaims":                  "get list delete",
+		"snapshot.storage.k8s.io/volumesnapshots": "list delete",
+	})
+	readable := rightsTo(map[string]string{"secrets registry": "get", "configmaps authorities": "get"})
+	for name, tc := range map[string]struct {
+		values             map[string]any
+		wantListed, wantNo []string
+	}{
+		"by default": {},
+		"with listed namespaces": {values: map[string]any{
+			"namespaces": []any{"default"},
+			"readable": []any{
+				map[string]any{"kind": "Secret", "namespace": "default", "name": "registry"},
+				map[string]any{"kind": "ConfigMap", "namespace": "default", "name": "authorities"},
+			},
+		}, wantListed: slices.Sorted(slices.Values(append(slices.Clone(rights), readable...)))},
+		"in all namespaces": {values: map[string]any{"namespaces": []any{"*"}}, wantListed: rights, wantNo: rights},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := install.Options{}
+			if tc.values != nil {
+				options.Values = map[string]any{"goldenImages": tc.values}
+			}
+			plane := installed(t, options)
+			manager, err := options.ManagerUser(plane)
+			if err != nil {
+				t.Fatal(err)
+			}
+			nobody := harness.User(t, plane, "system:serviceaccount:"+install.Namespace+":nobody", gen.Group(manager.Groups...))
+			account := harness.User(t, plane, "system:serviceaccount:"+install.Namespace+":stencil-images", gen.Group(manager.Groups...))
+			for namespace, want := range map[string][]string{"default": tc.wantListed, "kube-public": tc.wantNo} {
+				eventually(t, "the account has the rights that are listed", func() string {
+					common := rightsOf(t, nobody, namespace)
+					got := slices.DeleteFunc(rightsOf(t, account, namespace), func(right string) bool { return slices.Contains(common, right) })
+					if !slices.Equal(got, want) {
+						return "in namespace " + namespace + " it may\n" + strings.Join(got, "\n") + "\nwant\n" + strings.Join(want, "\n")
+					}
+					return ""
+				})
+			}
+		})
+	}
+}
