@@ -130,7 +130,7 @@ type GoldenImageSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="staleAfter must be at least 1s"
 	StaleAfter *metav1.Duration `json:"staleAfter,omitempty"`
 
-	// Adopt specifies whether a DataSource of that name that a person or another program made is taken over. Never leaves it alone and imports nothing.
+	// Adopt specifies whether a DataSource of that name that a user or another program made is taken over. Never leaves it alone and imports nothing.
 	// IfNotReady takes it over unless it is ready. Always takes it over. What it stood for before is restored when the GoldenImage is deleted. A DataSource
 	// of another operator or of another DataImportCron is never taken over.
 	//

@@ -200,7 +200,7 @@ const (
 	ConditionImporting = "Importing"
 	// ConditionAdopted is true while a DataSource that existed before the GoldenImage is taken over.
 	ConditionAdopted = "Adopted"
-	// ConditionConflict is true while an object of a needed name belongs to somebody else.
+	// ConditionConflict is true while an object of a needed name has another owner.
 	ConditionConflict = "Conflict"
 )
 
