@@ -17,8 +17,9 @@ import (
 
 // Defaults of the flags: an import copies a whole disk.
 const (
-	defaultTimeout = 30 * time.Minute
-	defaultEvery   = 2 * time.Second
+	defaultTimeout  = 30 * time.Minute
+	defaultEvery    = 2 * time.Second
+	defaultTolerate = time.Minute
 )
 
 // following are the flags of commands that follow a GoldenImage to a result.
@@ -26,26 +27,25 @@ type following struct {
 	wait    bool
 	timeout time.Duration
 	every   time.Duration
+	// tolerate is how long a problem may last that may pass: CDI tries again after most errors, and at first the status may be about an older import.
+	tolerate time.Duration
 }
 
 func (f *following) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.wait, "wait", true, "wait for the result")
 	flags.DurationVar(&f.timeout, "timeout", defaultTimeout, "how long to wait")
 	flags.DurationVar(&f.every, "poll-interval", defaultEvery, "interval between two checks while waiting")
+	flags.DurationVar(&f.tolerate, "tolerate", defaultTolerate, "how long an import may fail before the command does; CDI tries again")
 }
 
 func (f *following) check() error {
-	if f.every <= 0 || f.timeout <= 0 {
+	if f.every <= 0 || f.timeout <= 0 || f.tolerate < 0 {
 		return cli.Usage(errors.New("durations must be positive"))
 	}
 	return nil
 }
 
-// confirmations is the number of times in a row that a problem is read before it is the result, if it may be about the state before: that of
-// an older image, or of an older configuration of the manager.
-const confirmations = 5
-
-// result returns whether a GoldenImage is done, and the problem if that is not the wanted end. A problem of one that is not done needs confirmations.
+// result returns whether a GoldenImage is done, and the problem if that is not the wanted end. The problem of one that is not done may pass.
 type result func(*v1alpha1.GoldenImage) (done bool, problem string)
 
 // follow prints the conditions Importing and UpToDate as they change from those of an image, until there is a result.
@@ -53,7 +53,7 @@ func (t *target) follow(ctx context.Context, f following, image *v1alpha1.Golden
 	timeout := time.After(f.timeout)
 	ticks := time.NewTicker(f.every)
 	defer ticks.Stop()
-	last, times := "", 0
+	since := time.Now()
 	for before := image; ; before = image {
 		var err error
 		if image, err = t.get(ctx); err != nil {
@@ -61,12 +61,11 @@ func (t *target) follow(ctx context.Context, f following, image *v1alpha1.Golden
 		}
 		t.report(before, image)
 		done, problem := end(image)
-		if problem != last {
-			last, times = problem, 0
+		if problem == "" {
+			since = time.Now()
 		}
-		times++
 		switch {
-		case problem != "" && (done || times == confirmations):
+		case problem != "" && (done || time.Since(since) >= f.tolerate):
 			fmt.Fprintf(t.streams.Err, "%s\n", problem)
 			return nil, cli.ErrFindings
 		case done:
@@ -104,10 +103,8 @@ func latest(refresh string) result {
 			return false, ""
 		}
 		switch condition.Reason {
-		case goldenimage.ReasonInvalid, goldenimage.ReasonSuspended:
+		case goldenimage.ReasonNotEnabled, goldenimage.ReasonCDINotServed, goldenimage.ReasonInvalid, goldenimage.ReasonSuspended:
 			return true, condition.Message // the source is not checked
-		case goldenimage.ReasonNotEnabled, goldenimage.ReasonCDINotServed:
-			return false, condition.Message
 		}
 		if image.Status.Refreshed != refresh {
 			return false, ""

@@ -114,8 +114,9 @@ func (r *rollingBack) standsFor(digest string) result {
 			return true, ""
 		}
 		switch condition.Reason {
-		case goldenimage.ReasonNotEnabled, goldenimage.ReasonCDINotServed, goldenimage.ReasonConflict, goldenimage.ReasonProvided, goldenimage.ReasonInvalid,
-			goldenimage.ReasonImportFailed, goldenimage.ReasonChannel:
+		case goldenimage.ReasonNotEnabled, goldenimage.ReasonCDINotServed, goldenimage.ReasonConflict, goldenimage.ReasonProvided, goldenimage.ReasonInvalid:
+			return true, condition.Message
+		case goldenimage.ReasonImportFailed, goldenimage.ReasonChannel:
 			return false, condition.Message
 		}
 		return false, ""
