@@ -247,25 +247,28 @@ var clustered = map[string]struct {
 func TestCommandsInACluster(t *testing.T) {
 	t.Chdir("testdata")
 	for name, tc := range clustered {
-		t.Run(name, func(t *testing.T) {
-			c := &fakeCluster{test: t, answers: tc.answers}
-			server := httptest.NewServer(c)
-			defer server.Close()
-			t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-
-			var out, errors bytes.Buffer
-			streams := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errors}
-			arguments := append([]string{"stencilctl"}, strings.Fields(tc.line)...)
-			code := run(t.Context(), append(arguments, "--server", server.URL), streams)
-
-			got := fmt.Sprintf("$ stencilctl %s\n%s", tc.line, out.String())
-			if errors.Len() > 0 {
-				got += "--- standard error\n" + errors.String()
-			}
-			got += fmt.Sprintf("--- exit code %d\n", code) + c.log.String()
-			compare(t, name, got)
-		})
+		t.Run(name, func(t *testing.T) { compare(t, name, runInCluster(t, tc.line, tc.answers)) })
 	}
+}
+
+// runInCluster runs a command line in a fake cluster, and returns what it prints and what it wrote.
+func runInCluster(t *testing.T, line string, answers map[string][]string) string {
+	t.Helper()
+	c := &fakeCluster{test: t, answers: answers}
+	server := httptest.NewServer(c)
+	defer server.Close()
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	var out, errors bytes.Buffer
+	streams := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errors}
+	arguments := append([]string{"stencilctl"}, strings.Fields(line)...)
+	code := run(t.Context(), append(arguments, "--server", server.URL), streams)
+
+	got := fmt.Sprintf("$ stencilctl %s\n%s", line, out.String())
+	if errors.Len() > 0 {
+		got += "--- standard error\n" + errors.String()
+	}
+	return got + fmt.Sprintf("--- exit code %d\n", code) + c.log.String()
 }
 
 // fakeCluster answers requests, and records those that write.
@@ -275,6 +278,8 @@ type fakeCluster struct {
 	answers map[string][]string
 	asked   map[string]int
 	log     strings.Builder
+	// refresh is the last value of the annotation of a GoldenImage. NOW stands for it in responses and in the log.
+	refresh string
 }
 
 func (c *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -283,6 +288,10 @@ func (c *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if body, err := io.ReadAll(r.Body); err != nil {
 		c.test.Error(err)
 	} else if len(body) > 0 {
+		if found := refreshAnnotation.FindSubmatch(body); found != nil {
+			c.refresh = string(found[1])
+			body = bytes.ReplaceAll(body, found[1], []byte("NOW"))
+		}
 		fmt.Fprintf(&c.log, "--- %s %s\n%s\n", r.Method, r.URL.RequestURI(), body)
 	}
 	key := r.Method + " " + r.URL.Path
@@ -304,6 +313,7 @@ func (c *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		answer = string(content)
 	}
+	answer = strings.ReplaceAll(answer, "NOW", c.refresh)
 	var status struct {
 		Kind string `json:"kind"`
 		Code int    `json:"code"`
@@ -321,10 +331,16 @@ func (c *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, answer)
 }
 
-// compare compares the output of a command with a golden file, or writes that file.
+// compare is golden without what differs in each run.
 func compare(t *testing.T, name, got string) {
 	t.Helper()
-	got = strings.ReplaceAll(scrub(got), "\x1b", "ESC")
+	golden(t, name, scrub(got))
+}
+
+// golden compares the output of a command with a golden file, or writes that file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	got = strings.ReplaceAll(got, "\x1b", "ESC")
 	file := filepath.Join("golden", strings.NewReplacer(" ", "-", ",", "", "'", "").Replace(name)+".txt")
 	if *update {
 		testfile.Write(t, file, got)

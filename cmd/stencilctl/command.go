@@ -16,6 +16,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/defaults"
 	"github.com/vmstencil/stencil/cmd/stencilctl/diff"
 	"github.com/vmstencil/stencil/cmd/stencilctl/explain"
+	"github.com/vmstencil/stencil/cmd/stencilctl/image"
 	"github.com/vmstencil/stencil/cmd/stencilctl/lint"
 	"github.com/vmstencil/stencil/cmd/stencilctl/policy"
 	"github.com/vmstencil/stencil/cmd/stencilctl/process"
@@ -66,6 +67,7 @@ Exit codes: 0 success; 1 there are findings, such as a policy that denies; 2 the
 		explain.NewCommand(streams),
 		approve.NewCommand(streams),
 		capture.NewCommand(streams),
+		image.NewCommand(streams),
 	)
 	finish(root, displayName(path))
 	return root

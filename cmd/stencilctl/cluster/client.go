@@ -12,7 +12,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
@@ -116,18 +118,24 @@ type Written struct {
 
 // Create creates an object and returns what was stored. The error is the API server's.
 func (c *Client) Create(ctx context.Context, resource schema.GroupVersionResource, namespace string, object any, how Written) (map[string]any, error) {
-	return write(ctx, c.rest.Post().AbsPath(resourcePath(resource, namespace, "")).Param("fieldValidation", metav1.FieldValidationStrict), object, how)
+	return write(ctx, c.rest.Post().SetHeader("Content-Type", runtime.ContentTypeJSON).AbsPath(resourcePath(resource, namespace, "")).Param("fieldValidation", metav1.FieldValidationStrict), object, how)
 }
 
 // Update replaces an object and returns what was stored. The error is the API server's.
 func (c *Client) Update(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, object any, how Written) (map[string]any, error) {
-	return write(ctx, c.rest.Put().AbsPath(resourcePath(resource, namespace, name)).Param("fieldValidation", metav1.FieldValidationStrict), object, how)
+	return write(ctx, c.rest.Put().SetHeader("Content-Type", runtime.ContentTypeJSON).AbsPath(resourcePath(resource, namespace, name)).Param("fieldValidation", metav1.FieldValidationStrict), object, how)
+}
+
+// Patch changes the given fields of an object by a JSON merge patch (RFC 7386), and returns what was stored. The error is the API server's.
+func (c *Client) Patch(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, patch any) (map[string]any, error) {
+	request := c.rest.Patch(types.MergePatchType).AbsPath(resourcePath(resource, namespace, name)).Param("fieldValidation", metav1.FieldValidationStrict)
+	return write(ctx, request, patch, Written{})
 }
 
 // Call posts a body to a subresource of an object, and returns the response. The error is the API
 // server's.
 func (c *Client) Call(ctx context.Context, resource schema.GroupVersionResource, namespace, name, subresource string, body any, how Written) (map[string]any, error) {
-	return write(ctx, c.rest.Post().AbsPath(path.Join(resourcePath(resource, namespace, name), subresource)), body, how)
+	return write(ctx, c.rest.Post().SetHeader("Content-Type", runtime.ContentTypeJSON).AbsPath(path.Join(resourcePath(resource, namespace, name), subresource)), body, how)
 }
 
 func write(ctx context.Context, request *rest.Request, body any, how Written) (map[string]any, error) {
@@ -139,7 +147,7 @@ func write(ctx context.Context, request *rest.Request, body any, how Written) (m
 		request.Param("dryRun", metav1.DryRunAll)
 	}
 	var answer map[string]any
-	err = fetch(ctx, request.SetHeader("Content-Type", "application/json").Body(raw), &answer)
+	err = fetch(ctx, request.Body(raw), &answer)
 	return answer, err
 }
 

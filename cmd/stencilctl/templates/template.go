@@ -66,8 +66,8 @@ func Get(ctx context.Context, client *cluster.Client, at machine.Reference) (*Te
 	return compile(&read, at.String())
 }
 
-// Decode converts decoded JSON to a type.
-func Decode(object map[string]any, into any) error {
+// Decode converts decoded JSON to a type, or a value of a type to decoded JSON.
+func Decode(object, into any) error {
 	raw, err := json.Marshal(object)
 	if err != nil {
 		return err

@@ -1,0 +1,188 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
+	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
+	"github.com/vmstencil/stencil/goldenimage"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+)
+
+var (
+	architectures = []string{"amd64", "arm64", "s390x", "ppc64le"}
+	adoptions     = []string{string(v1alpha1.AdoptNever), string(v1alpha1.AdoptIfNotReady), string(v1alpha1.AdoptAlways)}
+)
+
+// defaultSize has room for the boot disk of a usual Linux.
+const defaultSize = "30Gi"
+
+// adding is the command image add.
+type adding struct {
+	target
+
+	following following
+	registry  v1alpha1.GoldenImageRegistry
+	tags      v1alpha1.GoldenImageTags
+	size      string
+	class     string
+	schedule  string
+	arches    []string
+	adopt     string
+	dryRun    cli.DryRun
+	format    *cli.Format
+}
+
+func newAdd(streams cli.Streams) *cobra.Command {
+	a := adding{target: target{streams: streams}, format: cli.NewFormat(cli.Table, cli.YAML, cli.JSON, cli.Name)}
+	command := &cobra.Command{
+		Use:   "add [NAMESPACE/]NAME --registry URL",
+		Short: "Create a golden image",
+		Long: `Create a golden image from an image in a container registry with the disk in its folder /disk, and follow its first import.
+
+Without --semver and --pattern it follows a tag; with them it follows the newest tag that matches. Changes of the conditions
+Importing and UpToDate are printed until the DataSource stands for the image. The exit code is 1 if the check or the import
+fails, and if it is not finished when the timeout is over; it goes on then.`,
+		Example: `  stencilctl image add fedora -n golden --registry quay.io/containerdisks/fedora --semver '>=41 <43'
+  stencilctl image add debian -n golden --registry quay.io/containerdisks/debian --tag 12 --arch amd64,arm64 --wait=false
+  stencilctl image add fedora -n golden --registry quay.io/containerdisks/fedora --dry-run=client -o yaml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, names []string) error { return a.run(command.Context(), names[0]) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&a.registry.URL, "registry", "", "image without tag and digest, such as quay.io/containerdisks/fedora")
+	flags.StringVar(&a.registry.Tag, "tag", "", "tag that is followed (default latest)")
+	flags.StringVar(&a.tags.Semver, "semver", "", "range of versions of which the newest tag is followed, such as '>=41 <43'")
+	flags.StringVar(&a.tags.Pattern, "pattern", "", "regular expression for the whole tag; the newest that matches is followed")
+	flags.StringVar(&a.tags.Exclude, "exclude", "", "regular expression for whole tags that are not taken")
+	flags.StringVar(&a.size, "size", defaultSize, "size of the volume")
+	flags.StringVar(&a.class, "storage-class", "", "StorageClass of the volume (default CDI chooses it)")
+	flags.StringVar(&a.schedule, "schedule", "", "when the window for a check opens, as cron, in UTC (default '0 */12 * * *')")
+	flags.StringSliceVar(&a.arches, "arch", nil, "architectures: "+strings.Join(architectures, ", ")+" (default that of the importing node)")
+	flags.StringVar(&a.adopt, "adopt", "", "whether an existing DataSource is taken over: "+strings.Join(adoptions, ", ")+" (default "+adoptions[0]+")")
+	a.following.register(flags)
+	a.dryRun.Register(command)
+	a.cluster.Register(flags)
+	a.cluster.CompleteNamespaces(command)
+	a.format.Register(command, "output", "o")
+	command.ValidArgsFunction = cobra.NoFileCompletions
+	// It fails only for a flag that does not exist.
+	_ = command.RegisterFlagCompletionFunc("arch", cobra.FixedCompletions(architectures, cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("adopt", cobra.FixedCompletions(adoptions, cobra.ShellCompDirectiveNoFileComp))
+	return command
+}
+
+func (a *adding) run(ctx context.Context, name string) error {
+	if err := a.following.check(); err != nil {
+		return err
+	}
+	spec, err := a.spec()
+	if err != nil {
+		return cli.Usage(err)
+	}
+	if namespace := a.cluster.Namespace(); a.dryRun.Client() && namespace != "" {
+		err = a.parse(name, namespace) // without a cluster
+	} else {
+		err = a.connect(name)
+	}
+	if err != nil {
+		return err
+	}
+	made := v1alpha1.GoldenImage{Spec: *spec}
+	made.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("GoldenImage"))
+	made.Namespace, made.Name = a.at.Namespace, a.at.Name
+	var object map[string]any
+	if err := templates.Decode(made, &object); err != nil {
+		return cli.Internal(err)
+	}
+	if !a.dryRun.Client() {
+		object, err = a.client.Create(ctx, goldenImages, a.at.Namespace, object, cluster.Written{DryRun: a.dryRun.Server()})
+		if err != nil {
+			return cluster.Failed("creating GoldenImage "+a.at.String(), err)
+		}
+	}
+	if !a.following.wait || a.dryRun.Client() || a.dryRun.Server() {
+		return a.print(object, "created"+a.dryRun.Suffix())
+	}
+	fmt.Fprintf(a.streams.Err, "%s created\n", qualified(a.at.Name))
+	image, err := decode(object)
+	if err != nil {
+		return err
+	}
+	image, err = a.follow(ctx, a.following, image, latest(""))
+	if err != nil {
+		return err
+	}
+	if err := templates.Decode(image, &object); err != nil {
+		return cli.Internal(err)
+	}
+	return a.print(object, "up to date: "+upToDate(image).Message)
+}
+
+// spec returns the spec that the flags describe. Its values are valid as far as they have to be parsed; the cluster validates the others.
+func (a *adding) spec() (*v1alpha1.GoldenImageSpec, error) {
+	if a.registry.URL == "" {
+		return nil, errors.New("what is imported must be given: --registry URL")
+	}
+	if last := path.Base(a.registry.URL); strings.ContainsAny(last, ":@") && strings.Contains(strings.TrimPrefix(a.registry.URL, "docker://"), "/") {
+		return nil, fmt.Errorf("--registry: %q has a tag or a digest: name the tag with --tag", a.registry.URL)
+	}
+	if a.tags != (v1alpha1.GoldenImageTags{}) {
+		switch {
+		case a.registry.Tag != "":
+			return nil, errors.New("--tag follows one tag; --semver, --pattern and --exclude choose one: give either")
+		case a.tags.Semver == "" && a.tags.Pattern == "":
+			return nil, errors.New("--exclude needs --semver or --pattern, which choose tags")
+		}
+		if _, err := goldenimage.ChooseTag(a.tags, nil); err != nil && !errors.Is(err, goldenimage.ErrNoTag) {
+			return nil, err
+		}
+		a.registry.Tags = &a.tags
+	}
+	size, err := resource.ParseQuantity(a.size)
+	if err != nil || size.Sign() <= 0 {
+		return nil, fmt.Errorf("--size: %q is no size such as %s", a.size, defaultSize)
+	}
+	spec := &v1alpha1.GoldenImageSpec{
+		Source:        v1alpha1.GoldenImageSource{Registry: &a.registry},
+		Schedule:      v1alpha1.GoldenImageSchedule{Cron: a.schedule},
+		Storage:       v1alpha1.GoldenImageStorage{Size: size, StorageClassName: a.class},
+		Architectures: a.arches,
+		Adopt:         v1alpha1.GoldenImageAdoption(a.adopt),
+	}
+	if _, err := goldenimage.NewSchedule(spec.Schedule, "", "", ""); err != nil {
+		return nil, err
+	}
+	for _, arch := range a.arches {
+		if !slices.Contains(architectures, arch) {
+			return nil, fmt.Errorf("--arch: %q is none of %s", arch, strings.Join(architectures, ", "))
+		}
+	}
+	if a.adopt != "" && !slices.Contains(adoptions, a.adopt) {
+		return nil, fmt.Errorf("--adopt: %q is none of %s", a.adopt, strings.Join(adoptions, ", "))
+	}
+	return spec, nil
+}
+
+func (a *adding) print(object map[string]any, did string) error {
+	switch {
+	case a.format.Is(cli.Name):
+		fmt.Fprintln(a.streams.Out, qualified(a.at.Name))
+		return nil
+	case a.format.Is(cli.Table):
+		a.did("%s", did)
+		return nil
+	}
+	delete(machine.MapAt(object, "metadata"), "managedFields")
+	return a.format.Write(a.streams.Out, object)
+}
