@@ -113,6 +113,11 @@ func (d *decision) checked() {
 			status.Architectures[i].Available = nil
 		}
 	}
+	if d.image.Spec.Suspended {
+		// The source is checked at once when the suspension ends.
+		status.NextCheckTime = nil
+		return
+	}
 	if d.Check == nil {
 		if status.NextCheckTime != nil {
 			d.again(status.NextCheckTime.Time)

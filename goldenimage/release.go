@@ -32,7 +32,8 @@ func (d *decision) release() {
 				d.giveBack(name, source)
 			}
 		}
-		d.dropVolumes(func(Volume) bool { return true })
+		// A DataImportCron of the same name that was not made for this image has the same label on its volumes.
+		d.dropVolumes(func(v Volume) bool { return v.Labels[v1alpha1.LabelGoldenImage] == d.image.Name || d.inHistory(v.Name) })
 	}
 	if waits || len(d.plan.Actions) > 0 {
 		d.again(d.Now.Add(releaseInterval))
@@ -92,6 +93,11 @@ func (d *decision) dropVolumes(of func(Volume) bool) {
 			d.act(Delete, volume.Resource, volume.Name, nil)
 		}
 	}
+}
+
+// inHistory reports whether the history has an image with this volume.
+func (d *decision) inHistory(volume string) bool {
+	return slices.ContainsFunc(d.image.Status.History, func(image v1alpha1.ImportedImage) bool { return image.Volume == volume })
 }
 
 // remove deletes what was made for architectures and channels that the image no longer has.

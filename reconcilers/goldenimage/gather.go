@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/goldenimage"
@@ -78,6 +80,8 @@ func (r *Reconciler) get(ctx context.Context, resource schema.GroupVersionResour
 // volumes lists the volumes of an image.
 func (r *Reconciler) volumes(ctx context.Context, image *v1alpha1.GoldenImage, crons []string) ([]goldenimage.Volume, error) {
 	var volumes []goldenimage.Volume
+	// DataSources of channels may have longer names than a label has; no DataImportCron has such a name.
+	crons = slices.DeleteFunc(slices.Clone(crons), func(name string) bool { return len(name) > validation.LabelValueMaxLength })
 	for _, resource := range []schema.GroupVersionResource{goldenimage.DataVolumes, goldenimage.Claims, goldenimage.Snapshots} {
 		seen := map[string]bool{}
 		for _, selector := range []string{
@@ -109,6 +113,9 @@ func (r *Reconciler) volumes(ctx context.Context, image *v1alpha1.GoldenImage, c
 	return volumes, nil
 }
 
+// conflict is in the message of an error after which CDI reads the object again and continues.
+const conflict = "the object has been modified"
+
 // progress returns the progress of a DataVolume, and the message of CDI if its importer fails.
 func progress(dataVolume map[string]any) (percent, problem string) {
 	status := machine.MapAt(dataVolume, "status")
@@ -120,7 +127,11 @@ func progress(dataVolume map[string]any) (percent, problem string) {
 		reason, message := machine.StringAt(condition, "reason"), machine.StringAt(condition, "message")
 		failed := machine.StringAt(condition, "type") == "Running" && machine.StringAt(condition, "status") == "False" && (reason == "Error" || reason == "ImagePullFailed")
 		unbound := machine.StringAt(condition, "type") == "Bound" && (strings.HasPrefix(reason, "Err") || reason == "Pending" && strings.Contains(message, "rror"))
-		if (failed || unbound) && message != "" {
+		switch {
+		case message == "" || strings.Contains(message, conflict):
+		case failed:
+			return percent, message
+		case unbound:
 			problem = message
 		}
 	}

@@ -122,6 +122,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("decoding GoldenImage %s: %w", request, err)
 	}
 	if reason, message := r.disabled(request.Namespace); reason != "" {
+		if image.DeletionTimestamp != nil {
+			// Without permissions or without CDI nothing can be given back, and the namespace could never be deleted.
+			return reconcile.Result{}, r.finalizer(ctx, image, false)
+		}
 		status := *image.Status.DeepCopy()
 		goldenimage.Set(&status, image.Generation, v1alpha1.ConditionUpToDate, metav1.ConditionUnknown, reason, message, metav1.Now())
 		return reconcile.Result{RequeueAfter: cdiInterval}, r.writeStatus(ctx, image, status)

@@ -11,7 +11,9 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,8 +28,8 @@ import (
 const (
 	// Timeout limits a check: all requests for one image.
 	Timeout = 30 * time.Second
-	// maximumAnswer is the maximum size of one answer in bytes: a list of tags, or a manifest.
-	maximumAnswer = 8 << 20
+	// maximumAnswers is the maximum size of all answers of a check in bytes: pages of tags, and manifests.
+	maximumAnswers = 8 << 20
 
 	connectTimeout = 10 * time.Second
 )
@@ -58,7 +60,7 @@ func (c *Client) Newest(ctx context.Context, source *v1alpha1.GoldenImageRegistr
 		return nil, err
 	}
 	defer transport.CloseIdleConnections()
-	options := []remote.Option{remote.WithContext(ctx), remote.WithTransport(limited{transport}), remote.WithRetryPredicate(func(error) bool { return false })}
+	options := []remote.Option{remote.WithContext(ctx), remote.WithTransport(&limited{next: transport, onlyTLS: with.Username != "" || with.Password != "" || len(with.Authorities) > 0, left: maximumAnswers}), remote.WithRetryPredicate(func(error) bool { return false })}
 	if with.Username != "" || with.Password != "" {
 		options = append(options, remote.WithAuth(&authn.Basic{Username: with.Username, Password: with.Password}))
 	}
@@ -127,6 +129,9 @@ func ofArchitecture(descriptor *remote.Descriptor, architecture string) (string,
 		}
 		has = append(has, one.Platform.Architecture)
 	}
+	if len(has) == 0 {
+		return "", errors.New("it has no image for linux")
+	}
 	return "", fmt.Errorf("it has no image for linux/%s, only for %s: take %s out of spec.architectures", architecture, strings.Join(has, ", "), architecture)
 }
 
@@ -163,26 +168,75 @@ func (c *Client) check(address string) error {
 			return nil
 		}
 	}
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() || shared.Contains(ip) {
+	real := ip
+	if translated.Contains(ip) {
+		bytes := ip.As16()
+		real = netip.AddrFrom4([4]byte(bytes[12:]))
+	}
+	special := slices.ContainsFunc(notPublic, func(network netip.Prefix) bool { return network.Contains(real) })
+	if !real.IsGlobalUnicast() || real.IsPrivate() || special {
 		return fmt.Errorf("%s: %w", ip, errPrivate)
 	}
 	return nil
 }
 
-// shared is the address space between carriers and their customers (RFC 6598), which clusters use for pods.
-var shared = netip.MustParsePrefix("100.64.0.0/10")
+var (
+	// translated are addresses whose last 4 bytes are an IPv4 address, to which NAT64 connects (RFC 6052).
+	translated = netip.MustParsePrefix("64:ff9b::/96")
+	// notPublic are further networks of the registries of special addresses of IANA that may lead into a private network.
+	notPublic = []netip.Prefix{
+		netip.MustParsePrefix("0.0.0.0/8"),      // this host
+		netip.MustParsePrefix("100.64.0.0/10"),  // carriers and their customers (RFC 6598), which clusters use for pods
+		netip.MustParsePrefix("192.0.0.0/24"),   // protocols
+		netip.MustParsePrefix("198.18.0.0/15"),  // benchmarks
+		netip.MustParsePrefix("240.0.0.0/4"),    // reserved, which some networks use nevertheless
+		netip.MustParsePrefix("::/96"),          // an IPv4 address in IPv6, deprecated
+		netip.MustParsePrefix("64:ff9b:1::/48"), // local NAT64, of which the place of the IPv4 address is not known
+		netip.MustParsePrefix("2001::/32"),      // Teredo
+		netip.MustParsePrefix("2002::/16"),      // 6to4
+		netip.MustParsePrefix("fec0::/10"),      // site-local, deprecated
+	}
+)
 
-// limited cuts answers, so that a registry cannot exhaust the memory.
-type limited struct{ http.RoundTripper }
+// Errors for what a registry may not do.
+var (
+	errLarge = fmt.Errorf("the answers of the registry are larger than %d MiB", maximumAnswers>>20)
+	errPlain = errors.New("with spec.source.registry.secretRef or certConfigMap the registry has to serve HTTPS")
+)
 
-func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := l.RoundTripper.RoundTrip(request)
+// limited limits all answers together, so that a registry cannot exhaust the memory, with pages that never end either.
+type limited struct {
+	next http.RoundTripper
+	// onlyTLS denies requests without TLS, which the library tries too if an address is private: they could contain credentials.
+	onlyTLS bool
+	mutex   sync.Mutex
+	// left is the number of bytes that may still be read.
+	left int
+}
+
+func (l *limited) RoundTrip(request *http.Request) (*http.Response, error) {
+	if l.onlyTLS && request.URL.Scheme != "https" {
+		return nil, errPlain
+	}
+	response, err := l.next.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
-	response.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(response.Body, maximumAnswer), response.Body}
+	response.Body = &limitedBody{response.Body, l}
 	return response, nil
+}
+
+type limitedBody struct {
+	io.ReadCloser
+	limit *limited
+}
+
+func (b *limitedBody) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
+	b.limit.mutex.Lock()
+	defer b.limit.mutex.Unlock()
+	if b.limit.left -= n; b.limit.left < 0 {
+		return 0, errLarge
+	}
+	return n, err
 }
