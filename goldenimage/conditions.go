@@ -131,6 +131,8 @@ func (d *decision) upToDate() (metav1.ConditionStatus, string, string) {
 		case a.Current == nil && a.desired == "" && status.CheckError != "":
 			return metav1.ConditionFalse, ReasonCheckFailed, status.CheckError
 		case d.image.Spec.Suspended:
+		case a.desired == "" && status.CheckError != "":
+			return metav1.ConditionUnknown, ReasonCheckFailed, status.CheckError
 		case a.desired == "":
 			return metav1.ConditionUnknown, ReasonNotChecked, "The source was not checked yet"
 		case a.Current == nil || a.Current.Digest != a.desired:
