@@ -7,26 +7,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
-
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/registry"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/random"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/deadline"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
+	loopback "github.com/vmstencil/stencil/test/images"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
@@ -34,21 +24,22 @@ var (
 	stage *platform.Platform
 	// owner has the role edit in the namespaces of the tests.
 	owner *controlplane.User
-	// images is the address of a registry.
-	images string
+	// registry is a registry, and images its address.
+	registry *loopback.Registry
+	images   string
 )
 
 func TestMain(m *testing.M) {
 	harness.Main(m, func(ctx context.Context) (func() error, error) {
-		server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-		images = strings.TrimPrefix(server.URL, "http://")
+		registry = loopback.Start()
+		images = registry.Address()
 		var err error
 		stage, err = platform.Start(ctx, platform.Options{
 			KubeVirt: true, ControllerManager: true, CDI: true, Log: os.Stderr,
 			Values: map[string]any{"goldenImages": map[string]any{"namespaces": []any{"*"}, "allowedNetworks": []any{"127.0.0.0/8"}}},
 		})
 		stop := func() error {
-			server.Close()
+			registry.Close()
 			if stage == nil {
 				return nil
 			}
@@ -72,51 +63,21 @@ func namespace(t *testing.T) string {
 // push pushes a new image with these tags, and returns its digest.
 func push(t *testing.T, repository string, tags ...string) string {
 	t.Helper()
-	image, err := random.Image(64, 1)
+	digest, err := registry.Push(repository, tags...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tag := range tags {
-		if err := remote.Write(reference(t, repository, tag), image); err != nil {
-			t.Fatal(err)
-		}
-	}
-	digest, err := image.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return digest.String()
+	return digest
 }
 
 // pushIndex pushes an image for several architectures, and returns the digests of each.
 func pushIndex(t *testing.T, repository, tag string, architectures ...string) map[string]string {
 	t.Helper()
-	index, digests := v1.ImageIndex(empty.Index), map[string]string{}
-	for _, architecture := range architectures {
-		image, err := random.Image(64, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		digest, err := image.Digest()
-		if err != nil {
-			t.Fatal(err)
-		}
-		digests[architecture] = digest.String()
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: architecture}}})
-	}
-	if err := remote.WriteIndex(reference(t, repository, tag), index); err != nil {
-		t.Fatal(err)
-	}
-	return digests
-}
-
-func reference(t *testing.T, repository, tag string) name.Reference {
-	t.Helper()
-	parsed, err := name.ParseReference(images + "/" + repository + ":" + tag)
+	digests, err := registry.PushIndex(repository, tag, architectures...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parsed
+	return digests
 }
 
 // manifest returns a GoldenImage of an image of the registry, with these fields of its spec in YAML flow style.
