@@ -3,6 +3,7 @@ package goldenimages_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -73,9 +74,18 @@ func TestTheManagerIsKilledAtEachStep(t *testing.T) {
 			t.Errorf("history of %s: %+v", name, image.Status.History)
 		}
 	}
-	if left := must(t, own, "", "get", "pvc", "-o", "name"); strings.Count(left, "\n") != 5 {
-		t.Errorf("volumes besides two of each image and that of the user:\n%s", left)
+	var want []string
+	for _, name := range both {
+		want = append(want, volume(name, first), volume(name, second))
 	}
+	want = append(want, "by-hand")
+	slices.Sort(want)
+	eventually(t, "there are two volumes of each image and that of the user", func() error {
+		if got := kubectl(t, own, "", "get", "pvc", "-o", "jsonpath={.items[*].metadata.name}"); got.Stdout != strings.Join(want, " ") {
+			return errors.New(got.Stdout + got.Stderr)
+		}
+		return nil
+	})
 
 	must(t, own, "", "delete", "gimg", "--all", "--wait=false")
 	kill("gimg", "{.items[*].metadata.deletionTimestamp}", "")
