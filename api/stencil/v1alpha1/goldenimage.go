@@ -14,6 +14,7 @@ import (
 // +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
 // +kubebuilder:resource:scope=Namespaced,shortName=gimg
 // +kubebuilder:subresource:status
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= (has(self.spec.dataSource) ? 63 : 40)",message="metadata.name may have 63 characters with spec.dataSource, and 40 without, because names of volumes and labels contain it"
 // +kubebuilder:printcolumn:name="DataSource",type=string,JSONPath=`.status.dataSource`
 // +kubebuilder:printcolumn:name="Tag",type=string,JSONPath=`.status.architectures[0].current.tag`
 // +kubebuilder:printcolumn:name="Imported",type=date,JSONPath=`.status.architectures[0].current.importedAt`
@@ -186,7 +187,7 @@ type GoldenImageRegistry struct {
 	PullMethod GoldenImagePullMethod `json:"pullMethod,omitempty"`
 
 	// SecretRef is the name of a Secret in the namespace with the keys accessKeyId (a username) and secretKey (a password), as CDI reads it.
-	// Stencil's manager needs permission to read it, see goldenImages.readable in the chart.
+	// Stencil's manager needs permission to read it, see goldenImages.readable in the chart, and sends it by HTTPS only.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1

@@ -84,6 +84,10 @@ func TestWhatTheAPIServerRefusesOfAGoldenImage(t *testing.T) {
 	with := func(more string) string {
 		return `{"source":{"registry":{"url":"quay.io/a/b"}},"storage":{"size":"1Gi"},` + more + `}`
 	}
+	long := `{"apiVersion":"stencil.kubevirt.io/v1alpha1","kind":"GoldenImage","metadata":{"name":"` + strings.Repeat("a", 41) + `","namespace":"default"},"spec":` + with(`"adopt":"Never"`) + `}`
+	if got := kubectl(t, long, "create", "--dry-run=server", "-f", "-"); got.Code == 0 || !strings.Contains(got.Stderr, "metadata.name may have 63 characters with spec.dataSource, and 40 without") {
+		t.Errorf("a name of 41 characters: %s%s", got.Stdout, got.Stderr)
+	}
 	for _, tc := range []struct{ name, spec, want string }{
 		{"no source", `{"source":{},"storage":{"size":"1Gi"}}`, "spec.source.registry: Required value: registry must be given"},
 		{"no storage", `{"source":{"registry":{"url":"quay.io/a/b"}}}`, "spec.storage: Required value"},
