@@ -2,6 +2,7 @@ package goldenimage
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -42,7 +43,8 @@ func (d *decision) collect() {
 // collectInterval is the delay until images that are being cloned from are tried again.
 const collectInterval = time.Minute
 
-// imported reports whether CDI gives such names to the volumes that it imports for a DataSource.
+// imported reports whether CDI gives such a name to a volume that it imports for a DataSource: the first digits of a digest follow.
 func imported(volume, dataSource string) bool {
-	return len(volume) == len(dataSource)+1+shortDigest && volume[:len(dataSource)+1] == dataSource+"-"
+	digits, found := strings.CutPrefix(volume, dataSource+"-")
+	return found && len(digits) == shortDigest && strings.Trim(digits, "0123456789abcdef") == ""
 }

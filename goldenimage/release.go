@@ -32,8 +32,7 @@ func (d *decision) release() {
 				d.giveBack(name, source)
 			}
 		}
-		// A DataImportCron of the same name that was not made for this image has the same label on its volumes.
-		d.dropVolumes(func(v Volume) bool { return v.Labels[v1alpha1.LabelGoldenImage] == d.image.Name || d.inHistory(v.Name) })
+		d.dropVolumes(d.ownVolume)
 	}
 	if waits || len(d.plan.Actions) > 0 {
 		d.again(d.Now.Add(releaseInterval))
@@ -95,9 +94,13 @@ func (d *decision) dropVolumes(of func(Volume) bool) {
 	}
 }
 
-// inHistory reports whether the history has an image with this volume.
-func (d *decision) inHistory(volume string) bool {
-	return slices.ContainsFunc(d.image.Status.History, func(image v1alpha1.ImportedImage) bool { return image.Volume == volume })
+// ownVolume reports whether a volume was imported for this image. Labels are not enough: CDI copies them to the disks that are cloned from it,
+// and a DataImportCron of the same name that was not made for this image has the same label on its volumes.
+func (d *decision) ownVolume(volume Volume) bool {
+	if slices.ContainsFunc(d.image.Status.History, func(image v1alpha1.ImportedImage) bool { return image.Volume == volume.Name }) {
+		return true
+	}
+	return volume.Labels[v1alpha1.LabelGoldenImage] == d.image.Name && slices.ContainsFunc(Names(d.image), func(name string) bool { return imported(volume.Name, name) })
 }
 
 // remove deletes what was made for architectures and channels that the image no longer has.
@@ -118,7 +121,7 @@ func (d *decision) remove() {
 	for name, cron := range d.Crons {
 		if !slices.Contains(managed, name) && cron.Labels[v1alpha1.LabelGoldenImage] == d.image.Name && !cron.Deleting {
 			d.act(Delete, DataImportCrons, name, nil)
-			d.dropVolumes(func(v Volume) bool { return v.Labels[LabelDataImportCron] == name })
+			d.dropVolumes(func(v Volume) bool { return d.ownVolume(v) && imported(v.Name, name) })
 		}
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/vmstencil/stencil/goldenimage"
 )
 
-// TestReleaseDeletesOwnVolumesOnly deletes an image whose name a DataImportCron of a user has too: CDI's label on volumes is the same.
+// TestReleaseDeletesOwnVolumesOnly deletes an image whose name a DataImportCron of a user has too: CDI's label on volumes is the same, and disks
+// that were cloned from an image have its labels.
 func TestReleaseDeletesOwnVolumesOnly(t *testing.T) {
 	s := state(func(s *goldenimage.State) {
 		s.Check = nil
@@ -20,12 +21,14 @@ func TestReleaseDeletesOwnVolumesOnly(t *testing.T) {
 		label := map[string]string{goldenimage.LabelDataImportCron: "fedora"}
 		s.Volumes = []goldenimage.Volume{
 			{Resource: goldenimage.Claims, Name: "fedora-in-history", Labels: label},
-			{Resource: goldenimage.Claims, Name: "fedora-of-the-image", Labels: map[string]string{v1alpha1.LabelGoldenImage: "fedora"}},
+			{Resource: goldenimage.Claims, Name: "fedora-0123456789ab", Labels: map[string]string{v1alpha1.LabelGoldenImage: "fedora"}},
+			{Resource: goldenimage.Claims, Name: "fedora-cloned-disk", Labels: map[string]string{v1alpha1.LabelGoldenImage: "fedora"}},
+			{Resource: goldenimage.Claims, Name: "fedora-clonedisk123", Labels: map[string]string{v1alpha1.LabelGoldenImage: "fedora", goldenimage.LabelDataImportCron: "fedora"}},
 			{Resource: goldenimage.Claims, Name: "fedora-of-the-user", Labels: label},
 		}
 	})
 	plan := goldenimage.Decide(s)
-	if got, want := written(plan), "delete persistentvolumeclaims fedora-in-history, delete persistentvolumeclaims fedora-of-the-image"; got != want {
+	if got, want := written(plan), "delete persistentvolumeclaims fedora-in-history, delete persistentvolumeclaims fedora-0123456789ab"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
