@@ -44,6 +44,12 @@ func TestDocumentationListsEveryMetric(t *testing.T) {
 	kubectl(t, gen.Manifest(gen.Template("lacking", gen.InNamespace("default"), gen.Renders("", gen.LeastSpec(),
 		gen.Spec("template: {spec: {volumes: [{name: root, persistentVolumeClaim: {claimName: nowhere}}]}}")))), "create", "-f", "-")
 	defer kubectl(t, "", "delete", "vmt", "lacking", "--namespace=default")
+	// Those of golden images begin with the first image; the manager copies the status of one that it may not keep fresh.
+	kubectl(t, `{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "GoldenImage", "metadata": {"name": "measured", "namespace": "default"},
+		"spec": {"source": {"registry": {"url": "registry.example.com/a/b"}}, "storage": {"size": "1Gi"}}}`, "create", "-f", "-")
+	defer kubectl(t, "", "delete", "goldenimage", "measured", "--namespace=default")
+	kubectl(t, "", "patch", "goldenimage", "measured", "--namespace=default", "--subresource=status", "--type=merge", "--patch",
+		`{"status": {"nextCheckTime": "2026-01-02T00:00:00Z", "architectures": [{"dataSource": "measured", "current": {"digest": "sha256:0", "importedAt": "2026-01-01T00:00:00Z", "volume": "measured-0"}}]}}`)
 	var exposed []family
 	harness.Eventually(t, "all metrics are exposed", func() error {
 		text, err := process.Metrics(t.Context())
@@ -51,7 +57,7 @@ func TestDocumentationListsEveryMetric(t *testing.T) {
 			return err
 		}
 		exposed = families(exposedFamily, text)
-		for _, name := range []string{"stencil_ca_bundle_updates_total", "stencil_template_not_ready"} {
+		for _, name := range []string{"stencil_ca_bundle_updates_total", "stencil_template_not_ready", "stencil_golden_image_imported_timestamp_seconds"} {
 			if !slices.ContainsFunc(exposed, func(f family) bool { return f.Name == name }) {
 				return errors.New("there is no " + name)
 			}

@@ -3,11 +3,13 @@ package certificates_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
 )
@@ -55,6 +57,11 @@ func TestLeaderlessReplicaAnswers(t *testing.T) {
 	if err := leader.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	// The API server notices the end of the connections that it has kept a moment later; a request by one of them fails.
+	requests := newRequests(t)
+	harness.Eventually(t, "the follower answers", func() error {
+		return errors.Join(requests.vm(t.Context(), "after-the-leader"), requests.template(t.Context(), "after-the-leader"))
+	})
 	s := startStream(t)
 	s.awaitMore(t, 100)
 	if err := follower.Ready(t.Context()); err != nil {
