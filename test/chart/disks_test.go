@@ -2,11 +2,8 @@ package chart
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/vmstencil/stencil/test/gen"
-	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -34,18 +31,7 @@ func TestTheAccountOfDisksCopiesFromTheListedNamespacesOnly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			nobody := harness.User(t, plane, "system:serviceaccount:"+install.Namespace+":nobody", gen.Group(manager.Groups...))
-			account := harness.User(t, plane, "system:serviceaccount:"+install.Namespace+":stencil-disks", gen.Group(manager.Groups...))
-			for namespace, want := range map[string][]string{"default": tc.wantListed, "kube-public": tc.wantNo} {
-				eventually(t, "the account has the rights that are listed", func() string {
-					common := rightsOf(t, nobody, namespace)
-					got := slices.DeleteFunc(rightsOf(t, account, namespace), func(right string) bool { return slices.Contains(common, right) })
-					if !slices.Equal(got, want) {
-						return "in namespace " + namespace + " it may\n" + strings.Join(got, "\n") + "\nwant\n" + strings.Join(want, "\n")
-					}
-					return ""
-				})
-			}
+			accountMay(t, plane, manager, "stencil-disks", map[string][]string{"default": tc.wantListed, "kube-public": tc.wantNo})
 			eventually(t, "the manager acts as the account, or may not", func() string {
 				got := slices.Contains(rightsOf(t, manager, install.Namespace), "impersonate serviceaccounts stencil-disks")
 				if got != tc.impersonates || slices.Contains(options.ManagerArgs(), "--disk-account=system:serviceaccount:"+install.Namespace+":stencil-disks") != tc.impersonates {

@@ -2,11 +2,8 @@ package chart
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/vmstencil/stencil/test/gen"
-	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -44,18 +41,7 @@ func TestTheAccountOfImagesWritesInTheListedNamespacesOnly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			nobody := harness.User(t, plane, "system:serviceaccount:"+install.Namespace+":nobody", gen.Group(manager.Groups...))
-			account := harness.User(t, plane, "system:serviceaccount:"+install.Namespace+":stencil-images", gen.Group(manager.Groups...))
-			for namespace, want := range map[string][]string{"default": tc.wantListed, "kube-public": tc.wantNo} {
-				eventually(t, "the account has the rights that are listed", func() string {
-					common := rightsOf(t, nobody, namespace)
-					got := slices.DeleteFunc(rightsOf(t, account, namespace), func(right string) bool { return slices.Contains(common, right) })
-					if !slices.Equal(got, want) {
-						return "in namespace " + namespace + " it may\n" + strings.Join(got, "\n") + "\nwant\n" + strings.Join(want, "\n")
-					}
-					return ""
-				})
-			}
+			accountMay(t, plane, manager, "stencil-images", map[string][]string{"default": tc.wantListed, "kube-public": tc.wantNo})
 		})
 	}
 }

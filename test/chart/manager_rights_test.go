@@ -63,6 +63,23 @@ func rightsTo(resources map[string]string) []string {
 	return rights
 }
 
+// accountMay waits until an account of the release has the wanted rights by namespace, beyond those of every other account there, and no others.
+func accountMay(t *testing.T, plane *controlplane.Plane, manager *controlplane.User, name string, want map[string][]string) {
+	t.Helper()
+	other := harness.User(t, plane, "system:serviceaccount:"+install.Namespace+":nobody", gen.Group(manager.Groups...))
+	account := harness.User(t, plane, "system:serviceaccount:"+install.Namespace+":"+name, gen.Group(manager.Groups...))
+	for namespace, rights := range want {
+		eventually(t, "the account has the rights that are listed", func() string {
+			common := rightsOf(t, other, namespace)
+			got := slices.DeleteFunc(rightsOf(t, account, namespace), func(right string) bool { return slices.Contains(common, right) })
+			if !slices.Equal(got, rights) {
+				return "in namespace " + namespace + " it may\n" + strings.Join(got, "\n") + "\nwant\n" + strings.Join(rights, "\n")
+			}
+			return ""
+		})
+	}
+}
+
 func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 	everywhere := rightsTo(map[string]string{
 		"apps/controllerrevisions":                                           "list watch",

@@ -131,18 +131,7 @@ func TestTheAccountOfObjectsCreatesTheListedResourcesOnly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			nobody := harness.User(t, plane, "system:serviceaccount:"+install.Namespace+":nobody", gen.Group(manager.Groups...))
-			account := harness.User(t, plane, objectAccount, gen.Group(manager.Groups...))
-			for _, namespace := range []string{install.Namespace, "default"} {
-				eventually(t, "the account has the rights that are listed", func() string {
-					common := rightsOf(t, nobody, namespace)
-					got := slices.DeleteFunc(rightsOf(t, account, namespace), func(right string) bool { return slices.Contains(common, right) })
-					if !slices.Equal(got, tc.want) {
-						return "in namespace " + namespace + " it may\n" + strings.Join(got, "\n") + "\nwant\n" + strings.Join(tc.want, "\n")
-					}
-					return ""
-				})
-			}
+			accountMay(t, plane, manager, "stencil-objects", map[string][]string{install.Namespace: tc.want, "default": tc.want})
 			eventually(t, "the manager acts as the account, and has the keys, or may not", func() string {
 				rights := rightsOf(t, manager, install.Namespace)
 				for _, right := range []string{"impersonate serviceaccounts stencil-objects", "get secrets stencil-object-keys", "update secrets stencil-object-keys"} {
