@@ -18,6 +18,7 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/cache/watching"
 	"github.com/vmstencil/stencil/internal/disks"
+	"github.com/vmstencil/stencil/reconcilers/internal/single"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -148,31 +149,20 @@ func (w *wake) source() source.Source {
 				Name: "lending-" + virtualMachines.Resource, Resource: virtualMachines, Into: w.vms, Failed: w.vms.FailIfNotServed,
 				Example: &watching.Object[borrower]{}, Source: watching.Reduced(w.dynamic.Resource(virtualMachines), watching.Selector{}, reduce),
 			})
-		go func() {
-			<-ctx.Done()
-			w.changed.ShutDown()
-		}()
-		go w.pass()
+		single.Drain(ctx, w.changed, w.pass)
 		return nil
 	})
 }
 
 // pass enqueues the VirtualMachines that a change affects.
-func (w *wake) pass() {
-	for {
-		one, ended := w.changed.Get()
-		if ended {
-			return
+func (w *wake) pass(one change) {
+	w.vms.Range(func(name types.NamespacedName, b borrower) bool {
+		if b.UID != "" && (b.Template == one.template && !w.complete(name.Namespace, b) ||
+			name.Namespace == one.dataVolume.Namespace && slices.Contains(b.names(), one.dataVolume.Name)) {
+			w.queue.Add(reconcile.Request{NamespacedName: name})
 		}
-		w.vms.Range(func(name types.NamespacedName, b borrower) bool {
-			if b.UID != "" && (b.Template == one.template && !w.complete(name.Namespace, b) ||
-				name.Namespace == one.dataVolume.Namespace && slices.Contains(b.names(), one.dataVolume.Name)) {
-				w.queue.Add(reconcile.Request{NamespacedName: name})
-			}
-			return true
-		})
-		w.changed.Done(one)
-	}
+		return true
+	})
 }
 
 // needs reports whether a DataVolume of a VirtualMachine does not exist, as far as the watches have received.

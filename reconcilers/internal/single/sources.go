@@ -44,6 +44,25 @@ func OnChange(request reconcile.Request, delay time.Duration, news func() <-chan
 	})
 }
 
+// Drain starts to call a function for each item of a queue, and ends when ctx does. It is for callbacks that must not block: they add to the
+// queue, and the function may.
+func Drain[T comparable](ctx context.Context, items workqueue.TypedInterface[T], each func(T)) {
+	go func() {
+		<-ctx.Done()
+		items.ShutDown()
+	}()
+	go func() {
+		for {
+			one, ended := items.Get()
+			if ended {
+				return
+			}
+			each(one)
+			items.Done(one)
+		}
+	}()
+}
+
 // OnEvents adds the request for every event of these objects of a cache.
 func OnEvents(request reconcile.Request, watches cache.Cache, watched map[client.Object]cache.ByObject) []source.Source {
 	var sources []source.Source
