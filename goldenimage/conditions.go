@@ -26,7 +26,6 @@ const (
 	ReasonImporting     = "Importing"
 	ReasonImportFailed  = "ImportFailed"
 	ReasonImported      = "Imported"
-	ReasonNotReady      = "NotReady"
 	ReasonStale         = "Stale"
 	ReasonChannel       = "ChannelNotImported"
 	ReasonAdopted       = "Adopted"
@@ -42,7 +41,7 @@ const (
 // Set sets a condition of a status, and keeps the time of its last transition while its status is the same.
 func Set(status *v1alpha1.GoldenImageStatus, generation int64, kind string, value metav1.ConditionStatus, reason, message string, now metav1.Time) {
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: kind, Status: value, Reason: reason, Message: cut(message), ObservedGeneration: generation, LastTransitionTime: now,
+		Type: kind, Status: value, Reason: reason, Message: message, ObservedGeneration: generation, LastTransitionTime: now,
 	})
 }
 

@@ -6,5 +6,5 @@
 // that has its label, and deletes the volumes with its label that were used least recently. A volume that a channel stands for does not have
 // that label, so that CDI keeps it.
 //
-// The package is pure: it has no client and no clock. reconcilers/goldenimage reads the State, and writes what the Plan says.
+// The package is pure: it has no client and no clock. reconcilers/goldenimage reads the State, and carries out the Plan.
 package goldenimage

@@ -69,7 +69,7 @@ func volumeName(dataSource, digest string) string {
 	return dataSource + "-" + digits[:min(len(digits), shortDigest)]
 }
 
-// SourceID identifies what a source says.
+// SourceID identifies the source and the architectures of an image.
 func SourceID(image *v1alpha1.GoldenImage) string {
 	return fingerprint([]any{image.Spec.Source, image.Spec.Architectures})
 }

@@ -59,8 +59,8 @@ func (d *decision) ownership(name, cron string) ownership {
 	return ownership{provided, fmt.Sprintf("DataSource %s exists: to take it over, set spec.adopt to IfNotReady or Always", name)}
 }
 
-// belongs reports whether a DataSource belongs to the GoldenImage with this name. The annotation says so: CDI copies labels of volumes to
-// DataSources.
+// belongs reports whether a DataSource belongs to the GoldenImage with this name. The annotation decides, not the label: CDI copies labels of
+// volumes to DataSources.
 func belongs(source *DataSource, image string) bool {
 	return source.Annotations[v1alpha1.AnnotationGoldenImage] == image
 }

@@ -47,7 +47,7 @@ func condition(plan goldenimage.Plan, kind string) string {
 	return ""
 }
 
-// TestAdoption is the matrix of adoption: who has made the DataSource, its labels, whether it is ready, and what the GoldenImage says.
+// TestAdoption is the matrix of adoption: who has made the DataSource, its labels, whether it is ready, and spec.adopt.
 func TestAdoption(t *testing.T) {
 	const (
 		taken    = "apply datasources fedora, create dataimportcrons fedora"

@@ -82,7 +82,7 @@ func reference(owner metav1.OwnerReference) map[string]any {
 	return made
 }
 
-// dropVolumes deletes volumes of the image if its retention says so.
+// dropVolumes deletes volumes of the image if its retention is Delete.
 func (d *decision) dropVolumes(of func(Volume) bool) {
 	if d.image.Spec.Retention != v1alpha1.RetentionDelete {
 		return

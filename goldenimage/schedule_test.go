@@ -66,7 +66,7 @@ func TestSchedule(t *testing.T) {
 	if one.Next(at(0, 0)).Equal(other.Next(at(0, 0))) {
 		t.Error("two clusters check at the same time")
 	}
-	// In the open window, the time is still to come or of the next day, and it is the same for whoever computes it.
+	// In the open window, the time is later on the same day or on the next day, and always the same.
 	first := one.Next(at(0, 0))
 	if got := one.Next(first.Add(-time.Second)); !got.Equal(first) {
 		t.Errorf("got %s, want %s", got, first)

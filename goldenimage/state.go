@@ -67,8 +67,6 @@ type DataSource struct {
 	// Source is spec.source.
 	Source map[string]any
 	Ready  bool
-	// Problem is CDI's message while it is not ready.
-	Problem string
 }
 
 // Cron is a DataImportCron that exists.
@@ -79,9 +77,6 @@ type Cron struct {
 	// time.
 	Digest, Volume, Imported string
 	ImportedAt               *metav1.Time
-	// UpToDate is CDI's condition, and Problem its message while it is false.
-	UpToDate bool
-	Problem  string
 }
 
 // Volume is a DataVolume, a PersistentVolumeClaim or a VolumeSnapshot.

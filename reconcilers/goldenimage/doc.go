@@ -4,7 +4,7 @@
 // # Account
 //
 // All objects besides the GoldenImage are read and written as a ServiceAccount of their own, which the manager impersonates. It has permissions only in
-// the namespaces that the admin lists; a GoldenImage elsewhere says so in its condition UpToDate.
+// the namespaces that the admin lists; a GoldenImage elsewhere has reason NamespaceNotEnabled in its condition UpToDate.
 //
 // The package runs on the leader.
 package goldenimage

@@ -2,8 +2,6 @@ package goldenimage
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,7 +24,7 @@ import (
 // gather reads what belongs to an image. It reads the API server itself: a cache may be older than the event.
 func (r *Reconciler) gather(ctx context.Context, image *v1alpha1.GoldenImage) (goldenimage.State, error) {
 	s := goldenimage.State{
-		Image: image, Now: time.Now(), Cluster: r.cluster,
+		Image: image, Now: time.Now(),
 		Sources: map[string]*goldenimage.DataSource{}, Crons: map[string]*goldenimage.Cron{}, Provided: map[string]bool{},
 	}
 	names := goldenimage.Names(image)
@@ -139,12 +137,11 @@ func progress(dataVolume map[string]any) (percent, problem string) {
 }
 
 func dataSource(object *unstructured.Unstructured) *goldenimage.DataSource {
-	made := &goldenimage.DataSource{
+	return &goldenimage.DataSource{
 		Labels: object.GetLabels(), Annotations: object.GetAnnotations(), Owners: object.GetOwnerReferences(),
 		Source: machine.MapAt(object.Object, "spec", "source"),
+		Ready:  ready(object.Object),
 	}
-	made.Ready, made.Problem = condition(object.Object, "Ready")
-	return made
 }
 
 func importCron(object *unstructured.Unstructured) *goldenimage.Cron {
@@ -157,18 +154,14 @@ func importCron(object *unstructured.Unstructured) *goldenimage.Cron {
 	if at, err := time.Parse(time.RFC3339, machine.StringAt(status, "lastImportTimestamp")); err == nil {
 		made.ImportedAt = &metav1.Time{Time: at}
 	}
-	made.UpToDate, made.Problem = condition(object.Object, "UpToDate")
 	return made
 }
 
-// condition reports whether a condition is true, and its message if not.
-func condition(object map[string]any, kind string) (is bool, problem string) {
-	for _, one := range machine.MapsAt(machine.MapAt(object, "status"), "conditions") {
-		if machine.StringAt(one, "type") == kind {
-			return machine.StringAt(one, "status") == "True", machine.StringAt(one, "message")
-		}
-	}
-	return false, ""
+// ready reports whether the condition Ready of an object is true.
+func ready(object map[string]any) bool {
+	return slices.ContainsFunc(machine.MapsAt(machine.MapAt(object, "status"), "conditions"), func(one map[string]any) bool {
+		return machine.StringAt(one, "type") == "Ready" && machine.StringAt(one, "status") == "True"
+	})
 }
 
 // check checks the source of an image.
@@ -213,11 +206,4 @@ func (r *Reconciler) credentials(ctx context.Context, namespace string, source *
 		}
 	}
 	return with, nil
-}
-
-// decode returns the GoldenImage that a client has read.
-func decode(object *unstructured.Unstructured) (*v1alpha1.GoldenImage, error) {
-	image := &v1alpha1.GoldenImage{}
-	text, err := object.MarshalJSON()
-	return image, errors.Join(err, json.Unmarshal(text, image))
 }

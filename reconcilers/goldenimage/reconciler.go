@@ -46,8 +46,9 @@ const (
 	// cdiInterval is the delay until it is tried again while CDI is not installed.
 	cdiInterval = 30 * time.Second
 
-	// maximumNote is the maximum length of an event's note in bytes.
-	maximumNote = 1 << 10
+	// maximumNote and maximumMessage are the maximum lengths of an event's note, and of an error and a message in the status, in bytes.
+	maximumNote    = 1 << 10
+	maximumMessage = 1 << 10
 	// pageSize is the number of DataVolumes that are listed at a time.
 	pageSize = 250
 )
@@ -78,8 +79,7 @@ type Reconciler struct {
 	namespaces []string
 	recorder   events.EventRecorder
 	metrics    *metrics
-	// cluster is the UID of the namespace kube-system, once it was read.
-	cluster string
+	cluster    identity
 }
 
 // New returns a Reconciler. It fails when no client can be made of the configuration, or if the metrics are already registered.
@@ -117,8 +117,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading GoldenImage %s: %w", request, err)
 	}
-	image, err := decode(object)
-	if err != nil {
+	image := &v1alpha1.GoldenImage{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, image); err != nil {
 		return reconcile.Result{}, fmt.Errorf("decoding GoldenImage %s: %w", request, err)
 	}
 	if reason, message := r.disabled(request.Namespace); reason != "" {
@@ -145,7 +145,8 @@ func (r *Reconciler) disabled(namespace string) (reason, message string) {
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, image *v1alpha1.GoldenImage) (reconcile.Result, error) {
-	if err := r.identify(ctx); err != nil {
+	cluster, err := r.cluster.get(ctx, r.images)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
 	var check *goldenimage.Check
@@ -161,7 +162,7 @@ func (r *Reconciler) reconcile(ctx context.Context, image *v1alpha1.GoldenImage)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	s.Check = check
+	s.Check, s.Cluster = check, cluster
 	plan := goldenimage.Decide(s)
 	if plan.Finalizer {
 		if err := r.finalizer(ctx, image, true); err != nil {
@@ -194,18 +195,6 @@ func (r *Reconciler) reconcile(ctx context.Context, image *v1alpha1.GoldenImage)
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: max(time.Until(plan.Again), time.Second)}, nil
-}
-
-// identify reads the identity of the cluster once. Workers may do so at the same time, with the same result.
-func (r *Reconciler) identify(ctx context.Context) error {
-	return r.wake.once(func() error {
-		system, err := r.images.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
-		if err != nil {
-			return fmt.Errorf("reading the identity of the cluster: %w", err)
-		}
-		r.cluster = string(system.GetUID())
-		return nil
-	})
 }
 
 // act carries out the actions until one fails.
@@ -295,13 +284,15 @@ func (r *Reconciler) finalizer(ctx context.Context, image *v1alpha1.GoldenImage,
 
 func (r *Reconciler) writeStatus(ctx context.Context, image *v1alpha1.GoldenImage, status v1alpha1.GoldenImageStatus) error {
 	name := types.NamespacedName{Namespace: image.Namespace, Name: image.Name}
+	status.CheckError = excerpt.Of(status.CheckError, maximumMessage)
+	for i := range status.Conditions {
+		status.Conditions[i].Message = excerpt.Of(status.Conditions[i].Message, maximumMessage)
+	}
 	r.metrics.observe(name, &status)
 	if equality.Semantic.DeepEqual(image.Status, status) {
 		return nil
 	}
-	return r.statuses.Apply(ctx, statuswriter.Object{
-		Group: v1alpha1.GroupVersion, Resource: goldenImages.Resource, Kind: "GoldenImage", Namespace: image.Namespace, Name: image.Name, UID: image.UID,
-	}, fieldManager, status)
+	return r.statuses.Apply(ctx, statuswriter.GoldenImage(image), fieldManager, status)
 }
 
 func (r *Reconciler) event(image *v1alpha1.GoldenImage, event goldenimage.Event) {

@@ -3,7 +3,6 @@ package goldenimage
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,9 +17,10 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/cache/watching"
 	"github.com/vmstencil/stencil/goldenimage"
+	"github.com/vmstencil/stencil/reconcilers/internal/single"
 )
 
-// note is what is stored of a watched object: to which GoldenImage it belongs, as far as its labels say.
+// note is what is stored of a watched object: the GoldenImage and the DataImportCron in its labels.
 type note struct{ Image, Cron string }
 
 type index = watching.Index[*metav1.PartialObjectMetadata, note]
@@ -35,12 +35,9 @@ type wake struct {
 	partial metadata.Interface
 	served  discovery.ServerResourcesInterface
 	log     logr.Logger
-
-	mutex sync.Mutex
-	done  bool
 }
 
-// change is an object of which a GoldenImage may depend.
+// change is an object on which a GoldenImage may depend.
 type change struct {
 	namespace, name string
 	note
@@ -73,18 +70,6 @@ func (w *wake) synced() bool {
 	return w.images.Synced() && w.sources.Synced() && w.crons.Synced() && w.volumes.Synced()
 }
 
-// once calls a function until it has succeeded.
-func (w *wake) once(f func() error) error {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	if w.done {
-		return nil
-	}
-	err := f()
-	w.done = err == nil
-	return err
-}
-
 // source starts the watches together with a controller.
 func (w *wake) source() source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -101,38 +86,27 @@ func (w *wake) source() source.Source {
 			watch(goldenimage.DataImportCrons, w.crons, ""),
 			watch(goldenimage.DataVolumes, w.volumes, goldenimage.LabelDataImportCron),
 		)
-		go func() {
-			<-ctx.Done()
-			w.changed.ShutDown()
-		}()
-		go w.pass()
+		single.Drain(ctx, w.changed, w.pass)
 		return nil
 	})
 }
 
 // pass enqueues the GoldenImages that a change affects: that of its label, those of the name or of the beginning of its name, and the one with
 // the DataImportCron of its label.
-func (w *wake) pass() {
-	for {
-		one, ended := w.changed.Get()
-		if ended {
-			return
+func (w *wake) pass(one change) {
+	names := []string{one.name, one.Image, one.Cron}
+	w.images.Range(func(name types.NamespacedName, _ note) bool {
+		if name.Namespace == one.namespace && slices.ContainsFunc(names, func(other string) bool { return begins(other, name.Name) }) {
+			w.queue.Add(reconcile.Request{NamespacedName: name})
 		}
-		names := []string{one.name, one.Image, one.Cron}
-		w.images.Range(func(name types.NamespacedName, _ note) bool {
-			if name.Namespace == one.namespace && slices.ContainsFunc(names, func(other string) bool { return begins(other, name.Name) }) {
-				w.queue.Add(reconcile.Request{NamespacedName: name})
-			}
-			return true
-		})
-		if one.Image != "" {
-			w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: one.namespace, Name: one.Image}})
-		}
-		w.changed.Done(one)
+		return true
+	})
+	if one.Image != "" {
+		w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: one.namespace, Name: one.Image}})
 	}
 }
 
-// begins reports whether a name is another, or is it followed by a hyphen.
+// begins reports whether a name is another, or begins with it and a hyphen.
 func begins(name, with string) bool {
 	return len(name) >= len(with) && name[:len(with)] == with && (len(name) == len(with) || name[len(with)] == '-')
 }

@@ -185,7 +185,7 @@ type GoldenImageChannelStatus struct {
 	// +optional
 	NextTime *metav1.Time `json:"nextTime,omitempty"`
 
-	// Problem is why it does not stand for what its spec says.
+	// Problem is the reason why the DataSource does not stand for the image that the spec requires.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -222,6 +222,6 @@ const (
 	AnnotationRefresh = "stencil.kubevirt.io/refresh"
 	// AnnotationPromotePrefix, followed by the name of a channel with promote.manual, on a GoldenImage is the digest that the channel takes.
 	AnnotationPromotePrefix = "stencil.kubevirt.io/promote-"
-	// FinalizerGoldenImage on a GoldenImage is removed when its DataSources and images are given back or deleted, as spec.retention says.
+	// FinalizerGoldenImage on a GoldenImage is removed when its DataSources and images are given back or deleted, depending on spec.retention.
 	FinalizerGoldenImage = "stencil.kubevirt.io/golden-image"
 )

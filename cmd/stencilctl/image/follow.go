@@ -119,7 +119,7 @@ func latest(refresh string) result {
 // ended returns whether the condition UpToDate is a result, and its message if it is not the one that was wanted.
 func ended(condition *metav1.Condition) (done bool, problem string) {
 	switch condition.Reason {
-	case goldenimage.ReasonNotChecked, goldenimage.ReasonImporting, goldenimage.ReasonNotReady, goldenimage.ReasonWriteFailed:
+	case goldenimage.ReasonNotChecked, goldenimage.ReasonImporting, goldenimage.ReasonWriteFailed:
 		return false, ""
 	case goldenimage.ReasonImportFailed:
 		return false, condition.Message

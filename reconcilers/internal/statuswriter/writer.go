@@ -44,6 +44,11 @@ func Approval(a *v1alpha1.TemplateApproval) Object {
 	return Object{Group: v1alpha1.GroupVersion, Resource: "templateapprovals", Kind: "TemplateApproval", Name: a.Name, UID: a.UID}
 }
 
+// GoldenImage returns the Object of a golden image, with its UID.
+func GoldenImage(image *v1alpha1.GoldenImage) Object {
+	return Object{Group: v1alpha1.GroupVersion, Resource: "goldenimages", Kind: "GoldenImage", Namespace: image.Namespace, Name: image.Name, UID: image.UID}
+}
+
 // String returns the object's kind and name as errors show them.
 func (o Object) String() string {
 	if o.Namespace == "" {
