@@ -43,12 +43,16 @@ func (d *decision) follow(channel *v1alpha1.GoldenImageChannel, a *architecture,
 			c.Problem = fmt.Sprintf("the volume of %s does not exist: pin one of status.history", digest)
 			return
 		}
+		if !d.trusted(digest) {
+			c.Problem = fmt.Sprintf("the signature of %s was not verified, which spec.verify requires", digest)
+			return
+		}
 		c.Digest = digest
 	}
 	switch {
 	case channel.Digest != "":
 		take(channel.Digest)
-	case a.Current == nil:
+	case a.Current == nil || !d.trusted(a.Current.Digest):
 	case channel.Promote == nil || c.Digest == "":
 		c.Digest = a.Current.Digest
 	case channel.Promote.Manual:
@@ -70,7 +74,7 @@ func (d *decision) promote(after time.Duration, a *architecture, c *v1alpha1.Gol
 	for i := range d.plan.Status.History {
 		image := &d.plan.Status.History[i]
 		switch {
-		case image.Architecture != a.Name || image.Digest == c.Digest:
+		case image.Architecture != a.Name || image.Digest == c.Digest || !d.trusted(image.Digest):
 		case d.image.Spec.Digest != "" && image.Digest != a.Current.Digest:
 		case d.image.Spec.Digest == "" && !image.ImportedAt.After(stood.ImportedAt.Time):
 		case !image.ImportedAt.Add(after).After(d.Now):

@@ -28,6 +28,9 @@ const (
 	ReasonImported      = "Imported"
 	ReasonStale         = "Stale"
 	ReasonChannel       = "ChannelNotImported"
+	ReasonSigned        = "Signed"
+	ReasonNotSigned     = "NotSigned"
+	ReasonNotVerified   = "NotVerified"
 	ReasonAdopted       = "Adopted"
 	ReasonMade          = "Made"
 	ReasonWriteFailed   = "WriteFailed"
@@ -79,6 +82,7 @@ func (d *decision) conditions() {
 		d.again(d.Now.Add(conflictInterval))
 	}
 	d.importing()
+	d.conditionVerified()
 	value, reason, message := d.upToDate()
 	if reason == ReasonStale && d.stored(v1alpha1.ConditionUpToDate) != ReasonStale {
 		d.event(true, EventStale, "%s", message)
@@ -122,6 +126,9 @@ func (d *decision) upToDate() (metav1.ConditionStatus, string, string) {
 		return metav1.ConditionFalse, ReasonInvalid, list(d.problems)
 	case len(d.provided) > 0:
 		return metav1.ConditionUnknown, ReasonProvided, list(d.provided)
+	}
+	if signed := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionVerified); signed != nil && signed.Reason == ReasonNotSigned {
+		return metav1.ConditionFalse, ReasonNotSigned, signed.Message
 	}
 	var current []string
 	for _, a := range d.arches {

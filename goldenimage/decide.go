@@ -1,6 +1,7 @@
 package goldenimage
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -36,8 +37,8 @@ func Decide(s State) Plan {
 	d.plan.Finalizer = true
 	status.ObservedGeneration, status.DataSource = s.Image.Generation, base(s.Image)
 	status.Architectures = aligned(status.Architectures, architectures(s.Image))
-	d.checked()
 	d.history()
+	d.checked()
 	for i := range status.Architectures {
 		a := d.observe(status.Architectures[i])
 		d.arches = append(d.arches, a)
@@ -108,6 +109,7 @@ func (d *decision) checked() {
 			status.Architectures[i].Available = nil
 		}
 	}
+	d.verified(another)
 	if d.image.Spec.Suspended {
 		// The source is checked at once when the suspension ends.
 		status.NextCheckTime = nil
@@ -128,7 +130,11 @@ func (d *decision) checked() {
 		status.CheckError = d.Check.Err.Error()
 		next := schedule.backOff(d.Now, status.CheckFailures)
 		status.NextCheckTime = &next
-		d.event(true, EventCheck, "%s", status.CheckError)
+		reason := EventCheck
+		if errors.Is(d.Check.Err, ErrNotSigned) {
+			reason = EventUnsigned
+		}
+		d.event(true, reason, "%s", status.CheckError)
 		d.again(next.Time)
 		return
 	}
@@ -146,6 +152,7 @@ func (d *decision) checked() {
 		}
 		status.Architectures[i].Available = &v1alpha1.AvailableImage{Digest: found.Digest, Tag: found.Tag, FoundAt: now}
 	}
+	d.verified(false)
 }
 
 // aligned returns the stored architectures in the order of the names.
@@ -180,6 +187,9 @@ func (d *decision) observe(stored v1alpha1.GoldenImageArchitecture) *architectur
 	a.desired = d.image.Spec.Digest
 	if a.desired == "" && a.Available != nil {
 		a.desired = a.Available.Digest
+	}
+	if !d.trusted(a.desired) {
+		a.desired = ""
 	}
 	if a.desired == "" && a.cron != nil {
 		a.desired = a.cron.Annotations[annotationDesired]

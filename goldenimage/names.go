@@ -69,9 +69,13 @@ func volumeName(dataSource, digest string) string {
 	return dataSource + "-" + digits[:min(len(digits), shortDigest)]
 }
 
-// SourceID identifies the source and the architectures of an image.
+// SourceID identifies the source and the architectures of an image, and what is verified of it.
 func SourceID(image *v1alpha1.GoldenImage) string {
-	return fingerprint([]any{image.Spec.Source, image.Spec.Architectures})
+	of := []any{image.Spec.Source, image.Spec.Architectures}
+	if image.Spec.Verify != nil {
+		of = append(of, image.Spec.Verify, image.Spec.Digest)
+	}
+	return fingerprint(of)
 }
 
 // fingerprint returns a short digest of a value in JSON.

@@ -1,6 +1,7 @@
 package goldenimage
 
 import (
+	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,9 +54,14 @@ type State struct {
 type Check struct {
 	// Found are the images, in the order of the architectures.
 	Found []Found
-	// Err is why there is none.
+	// Err is why there is none. It wraps ErrNotSigned if that is the reason.
 	Err error
+	// Verified are the digests for which a signature of spec.verify was verified now.
+	Verified []string
 }
+
+// ErrNotSigned is the reason why an image is not taken that is not signed as spec.verify requires.
+var ErrNotSigned = errors.New("no signature of spec.verify.publicKeys")
 
 // Found is the newest image of one architecture.
 type Found struct{ Digest, Tag string }
@@ -138,6 +144,7 @@ const (
 	EventChannel  = "ChannelMoved"
 	EventFound    = "ImageFound"
 	EventCheck    = "CheckFailed"
+	EventUnsigned = "NotSigned"
 	EventImport   = "ImportFailed"
 	EventConflict = "Conflict"
 	EventAdopted  = "Adopted"

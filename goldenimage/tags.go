@@ -24,7 +24,7 @@ func ChooseTag(rule v1alpha1.GoldenImageTags, tags []string) (string, error) {
 	}
 	chosen, found := tag{}, false
 	for _, text := range tags {
-		if one := parseTag(text); matches(one) && (!found || one.compare(chosen) > 0) {
+		if one := parseTag(text); !referring.MatchString(text) && matches(one) && (!found || one.compare(chosen) > 0) {
 			chosen, found = one, true
 		}
 	}
@@ -93,6 +93,9 @@ func (t tag) compare(other tag) int {
 	}
 	return cmp.Or(compareNatural(t.text, other.text), strings.Compare(t.text, other.text))
 }
+
+// referring are tags of what refers to an image, such as its signatures: those of cosign, and of the distribution specification of OCI.
+var referring = regexp.MustCompile(`^sha(256|512)-[0-9a-f]{64,128}(\..*)?$`)
 
 var parts = regexp.MustCompile(`[0-9]+|[^0-9]+`)
 

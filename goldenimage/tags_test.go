@@ -1,6 +1,7 @@
 package goldenimage_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
@@ -10,6 +11,7 @@ import (
 func TestChooseTag(t *testing.T) {
 	fedora := []string{"latest", "39", "40", "41", "41.1", "v42.0.3", "43", "42-rc1", "rawhide", "42-20240101.0"}
 	dated := []string{"20240130-1", "20240130-12", "20240130-2", "20231231-1", "debug-20240201"}
+	signature := "sha256-" + strings.Repeat("0123456789abcdef", 4)
 	for name, tc := range map[string]struct {
 		rule v1alpha1.GoldenImageTags
 		tags []string
@@ -22,6 +24,7 @@ func TestChooseTag(t *testing.T) {
 		"both":                                      {v1alpha1.GoldenImageTags{Semver: ">=40", Pattern: `\d+`, Exclude: "43"}, fedora, "41"},
 		"pre-releases only where the range has one": {v1alpha1.GoldenImageTags{Semver: ">=42-0 <42"}, fedora, "42-rc1"},
 		"numbers in other tags are numbers":         {v1alpha1.GoldenImageTags{Pattern: `debug-.*|202401.*-\d+`, Exclude: "debug.*"}, dated, "20240130-12"},
+		"signatures are no images":                  {v1alpha1.GoldenImageTags{Pattern: ".*"}, []string{"latest", signature, signature + ".sig", signature + ".att"}, "latest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := goldenimage.ChooseTag(tc.rule, tc.tags)

@@ -172,7 +172,34 @@ func (r *Reconciler) check(ctx context.Context, image *v1alpha1.GoldenImage) *go
 		return &goldenimage.Check{Err: err}
 	}
 	found, err := r.registry.Newest(ctx, source, image.Spec.Architectures, with)
-	return &goldenimage.Check{Found: found, Err: err}
+	if err != nil {
+		return &goldenimage.Check{Err: err}
+	}
+	check := &goldenimage.Check{Found: found}
+	if image.Spec.Verify != nil {
+		check.Verified, check.Err = r.verify(ctx, image, found, with)
+	}
+	return check
+}
+
+// verify returns the digests that are signed, and an error if one of those that could be imported is not.
+func (r *Reconciler) verify(ctx context.Context, image *v1alpha1.GoldenImage, found []goldenimage.Found, with registry.Credentials) ([]string, error) {
+	verified, err := r.registry.Signed(ctx, image.Spec.Source.Registry, goldenimage.Unverified(image, found), image.Spec.Verify.PublicKeys, with)
+	if err != nil {
+		return nil, err
+	}
+	signed := func(digest string) bool {
+		return slices.Contains(verified, digest) || goldenimage.Verified(image, digest)
+	}
+	if pinned := image.Spec.Digest; pinned != "" && !signed(pinned) {
+		return verified, fmt.Errorf("spec.digest: %s: %w", pinned, goldenimage.ErrNotSigned)
+	}
+	for _, one := range found {
+		if !signed(one.Digest) {
+			return verified, fmt.Errorf("%s:%s, %s: %w", image.Spec.Source.Registry.URL, one.Tag, one.Digest, goldenimage.ErrNotSigned)
+		}
+	}
+	return verified, nil
 }
 
 func (r *Reconciler) credentials(ctx context.Context, namespace string, source *v1alpha1.GoldenImageRegistry) (registry.Credentials, error) {

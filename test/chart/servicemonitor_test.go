@@ -106,7 +106,7 @@ func TestPrometheusRule(t *testing.T) {
 			t.Errorf("alert %+v", one)
 		}
 	}
-	if want := "StencilGoldenImageStale StencilGoldenImageImportFailed StencilGoldenImageCheckFailed StencilGoldenImageConflict StencilGoldenImageNotImported"; strings.Join(images, " ") != want {
+	if want := "StencilGoldenImageStale StencilGoldenImageImportFailed StencilGoldenImageCheckFailed StencilGoldenImageNotSigned StencilGoldenImageConflict StencilGoldenImageNotImported"; strings.Join(images, " ") != want {
 		t.Errorf("alerts %v, want %s", images, want)
 	}
 	if got, want := rule.Spec.Groups[1].Rules[0].Expr.String(), `max by (namespace, name) (stencil_golden_image_state{reason="Stale"}) > 0`; got != want {

@@ -139,6 +139,12 @@ type GoldenImageSpec struct {
 	// +kubebuilder:default=Never
 	Adopt GoldenImageAdoption `json:"adopt,omitempty"`
 
+	// Verify imports only images that are signed. What was imported before stays, and the condition Verified is false while a DataSource stands
+	// for an image whose signature was not verified.
+	//
+	// +optional
+	Verify *GoldenImageVerification `json:"verify,omitempty"`
+
 	// Suspended stops checks and imports. What was imported stays.
 	//
 	// +optional
@@ -201,6 +207,20 @@ type GoldenImageRegistry struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	CertConfigMap string `json:"certConfigMap,omitempty"`
+}
+
+// GoldenImageVerification specifies who must have signed an image.
+type GoldenImageVerification struct {
+	// PublicKeys are public keys in PEM (ECDSA, Ed25519 or RSA), such as `cosign public-key` writes. The signature of one of them is enough. Signatures are those
+	// that cosign stores beside the image in its registry, of the image or of the index that it is part of. Transparency logs are not consulted.
+	//
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:items:MaxLength=4096
+	// +kubebuilder:validation:items:Pattern=`^\s*-----BEGIN PUBLIC KEY-----\s[A-Za-z0-9+/=\s]+-----END PUBLIC KEY-----\s*$`
+	PublicKeys []string `json:"publicKeys"`
 }
 
 // GoldenImagePullMethod is how an image is pulled.
@@ -337,7 +357,8 @@ type GoldenImageChannel struct {
 
 // GoldenImagePromotion is when a channel takes a newer image.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.after) != (has(self.manual) && self.manual)",message="exactly one of after and manual must be given"
+// +kubebuilder:validation:XValidation:rule="!(has(self.after) && has(self.manual) && self.manual)",message="only one of after and manual may be given"
+// +kubebuilder:validation:XValidation:rule="has(self.after) || has(self.test) || has(self.manual) && self.manual",message="at least one of after, manual and test must be given"
 type GoldenImagePromotion struct {
 	// After is how long an image must have been ready before.
 	//
@@ -350,6 +371,31 @@ type GoldenImagePromotion struct {
 	//
 	// +optional
 	Manual bool `json:"manual,omitempty"`
+
+	// Test is a test that each image must pass before the channel takes it, the first one too.
+	//
+	// +optional
+	Test *GoldenImageTest `json:"test,omitempty"`
+}
+
+// GoldenImageTest is a test of an image: the VirtualMachine of a template, with its default parameters and its disks from the image, is created in a
+// dry run, so that KubeVirt and all other admission evaluate it.
+type GoldenImageTest struct {
+	// TemplateRef is a VirtualMachineTemplate in the namespace. At least one of its disks must come from a DataSource of the GoldenImage: in the test, these disks come from
+	// the image.
+	//
+	// +required
+	TemplateRef GoldenImageTemplateReference `json:"templateRef"`
+}
+
+// GoldenImageTemplateReference names a VirtualMachineTemplate.
+type GoldenImageTemplateReference struct {
+	// Name of the template.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
 }
 
 // GoldenImageDefaults are names that KubeVirt infers from a DataSource.

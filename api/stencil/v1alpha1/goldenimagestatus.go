@@ -9,7 +9,7 @@ type GoldenImageStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions are UpToDate, Importing, Adopted and Conflict.
+	// Conditions are UpToDate, Importing, Adopted and Conflict, and Verified with spec.verify.
 	//
 	// +optional
 	// +listType=map
@@ -67,6 +67,13 @@ type GoldenImageStatus struct {
 	//
 	// +optional
 	Refreshed string `json:"refreshed,omitempty"`
+
+	// VerifiedDigests are the digests, of those that the source and the history have, for which a signature of spec.verify was verified.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=130
+	VerifiedDigests []string `json:"verifiedDigests,omitempty"`
 
 	// CheckedSource identifies the source that was last checked: another one is checked at once.
 	//
@@ -185,6 +192,11 @@ type GoldenImageChannelStatus struct {
 	// +optional
 	NextTime *metav1.Time `json:"nextTime,omitempty"`
 
+	// Tested is the digest of the image that was last accepted in the test of promote.test.
+	//
+	// +optional
+	Tested string `json:"tested,omitempty"`
+
 	// Problem is the reason why the DataSource does not stand for the image that the spec requires.
 	//
 	// +optional
@@ -202,6 +214,8 @@ const (
 	ConditionAdopted = "Adopted"
 	// ConditionConflict is true while an object of a needed name has another owner.
 	ConditionConflict = "Conflict"
+	// ConditionVerified is true while the newest image and those that DataSources stand for are signed as spec.verify requires. It is there with spec.verify only.
+	ConditionVerified = "Verified"
 )
 
 // Labels and annotations of GoldenImages and of what is made for them.

@@ -51,18 +51,9 @@ type Client struct {
 func (c *Client) Newest(ctx context.Context, source *v1alpha1.GoldenImageRegistry, architectures []string, with Credentials) ([]goldenimage.Found, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	repository, err := name.NewRepository(strings.TrimPrefix(source.URL, "docker://"))
-	if err != nil {
-		return nil, fmt.Errorf("spec.source.registry.url: %w", err)
-	}
-	transport, err := c.transport(with.Authorities)
+	repository, options, err := c.connect(ctx, source, with)
 	if err != nil {
 		return nil, err
-	}
-	defer transport.CloseIdleConnections()
-	options := []remote.Option{remote.WithContext(ctx), remote.WithTransport(&limited{next: transport, onlyTLS: with.Username != "" || with.Password != "" || len(with.Authorities) > 0, left: maximumAnswers}), remote.WithRetryPredicate(func(error) bool { return false })}
-	if with.Username != "" || with.Password != "" {
-		options = append(options, remote.WithAuth(&authn.Basic{Username: with.Username, Password: with.Password}))
 	}
 	tag := source.Tag
 	if source.Tags != nil {
@@ -93,6 +84,24 @@ func (c *Client) Newest(ctx context.Context, source *v1alpha1.GoldenImageRegistr
 		found[i] = goldenimage.Found{Digest: digest, Tag: tag}
 	}
 	return found, nil
+}
+
+// connect returns the repository of a source, and the options for requests to it, which end with ctx.
+func (c *Client) connect(ctx context.Context, source *v1alpha1.GoldenImageRegistry, with Credentials) (name.Repository, []remote.Option, error) {
+	repository, err := name.NewRepository(strings.TrimPrefix(source.URL, "docker://"))
+	if err != nil {
+		return repository, nil, fmt.Errorf("spec.source.registry.url: %w", err)
+	}
+	transport, err := c.transport(with.Authorities)
+	if err != nil {
+		return repository, nil, err
+	}
+	context.AfterFunc(ctx, transport.CloseIdleConnections)
+	options := []remote.Option{remote.WithContext(ctx), remote.WithTransport(&limited{next: transport, onlyTLS: with.Username != "" || with.Password != "" || len(with.Authorities) > 0, left: maximumAnswers}), remote.WithRetryPredicate(func(error) bool { return false })}
+	if with.Username != "" || with.Password != "" {
+		options = append(options, remote.WithAuth(&authn.Basic{Username: with.Username, Password: with.Password}))
+	}
+	return repository, options, nil
 }
 
 // ofArchitecture returns the digest of the image for an architecture.

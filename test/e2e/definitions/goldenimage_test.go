@@ -31,13 +31,19 @@ spec:
   retention: Delete
   dataSource: fedora-latest
   channels:
-  - {name: slow, promote: {after: 24h0m0s}}
+  - {name: slow, promote: {after: 24h0m0s, test: {templateRef: {name: smoke}}}}
   - {name: stable, promote: {manual: true}}
   - {name: old, digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
   defaults: {instancetype: u1.medium, instancetypeKind: VirtualMachineClusterInstancetype, preference: fedora, preferenceKind: VirtualMachineClusterPreference}
   staleAfter: 720h0m0s
   adopt: IfNotReady
   suspended: true
+  verify:
+    publicKeys:
+    - |
+      -----BEGIN PUBLIC KEY-----
+      MCowBQYDK2VwAyEAAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=
+      -----END PUBLIC KEY-----
 `
 
 func TestAGoldenImageIsStoredAsItIsWritten(t *testing.T) {
@@ -112,8 +118,11 @@ func TestWhatTheAPIServerRefusesOfAGoldenImage(t *testing.T) {
 		{"two channels of a name", with(`"channels":[{"name":"a"},{"name":"a"}]`), "Duplicate value"},
 		{"a channel named like an architecture", with(`"channels":[{"name":"arm64"}]`), "the name of an architecture must not be the name of a channel"},
 		{"a pinned channel that follows", with(`"channels":[{"name":"a","digest":` + digest + `,"promote":{"manual":true}}]`), "a channel that is pinned by digest follows nothing, so it must not have promote"},
-		{"a promotion at no time", with(`"channels":[{"name":"a","promote":{}}]`), "exactly one of after and manual must be given"},
-		{"a promotion at two times", with(`"channels":[{"name":"a","promote":{"manual":true,"after":"1h"}}]`), "exactly one of after and manual must be given"},
+		{"a promotion at no time", with(`"channels":[{"name":"a","promote":{}}]`), "at least one of after, manual and test must be given"},
+		{"a promotion at two times", with(`"channels":[{"name":"a","promote":{"manual":true,"after":"1h"}}]`), "only one of after and manual may be given"},
+		{"a test with nothing", with(`"channels":[{"name":"a","promote":{"test":{}}}]`), "spec.channels[0].promote.test.templateRef: Required value"},
+		{"no key", with(`"verify":{"publicKeys":[]}`), "spec.verify.publicKeys: Invalid value: 0"},
+		{"a private key", with(`"verify":{"publicKeys":["-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----"]}`), "spec.verify.publicKeys[0]: Invalid value"},
 		{"a kind of nothing", with(`"defaults":{"preferenceKind":"VirtualMachinePreference"}`), "preferenceKind needs preference"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
