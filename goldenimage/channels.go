@@ -2,6 +2,7 @@ package goldenimage
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,24 +17,69 @@ func (d *decision) channels() {
 	for _, channel := range d.image.Spec.Channels {
 		for _, a := range d.arches {
 			c := v1alpha1.GoldenImageChannelStatus{Name: channel.Name, Architecture: a.Name, DataSource: join(base(d.image), channel.Name, a.Name)}
+			told := ""
 			for _, one := range before {
-				if one.Name == c.Name && one.Architecture == c.Architecture && d.find(a.Name, one.Digest) != nil {
-					c.Digest = one.Digest
+				if one.Name == c.Name && one.Architecture == c.Architecture {
+					c.Tested, told = one.Tested, one.Problem
+					if d.find(a.Name, one.Digest) != nil {
+						c.Digest = one.Digest
+					}
 				}
 			}
 			stood := c.Digest
 			d.follow(&channel, a, &c)
+			d.test(&channel, a, &c, stood)
 			if c.Digest != stood {
 				image := d.find(a.Name, c.Digest)
 				d.plan.Events = append(d.plan.Events, Event{Reason: EventChannel, Volume: image.Volume, Message: fmt.Sprintf(
 					"channel %s: DataSource %s stands for %s%s", c.Name, c.DataSource, c.Digest, ofTag(image.Tag))})
 			}
-			if c.Problem != "" {
-				d.problems = append(d.problems, fmt.Sprintf("channel %s: %s", c.Name, c.Problem))
+			problem := fmt.Sprintf("channel %s: %s", c.Name, c.Problem)
+			switch {
+			case c.Problem == "":
+			case strings.HasPrefix(c.Problem, testProblem):
+				d.failed = append(d.failed, problem)
+				if c.Problem != told {
+					d.event(true, EventTest, "%s", problem)
+				}
+			default:
+				d.problems = append(d.problems, problem)
 			}
 			d.plan.Status.Channels = append(d.plan.Status.Channels, c)
 		}
 	}
+}
+
+const (
+	// testProblem begins the problem of a channel whose image fails its test.
+	testProblem = "the test of "
+	// TestInterval is the delay until a test that failed is repeated, unless its template changes before.
+	TestInterval = 5 * time.Minute
+)
+
+// test leaves a channel where it stood until the image that it is to take has passed its test.
+func (d *decision) test(channel *v1alpha1.GoldenImageChannel, a *architecture, c *v1alpha1.GoldenImageChannelStatus, stood string) {
+	if channel.Promote == nil || channel.Promote.Test == nil {
+		c.Tested = ""
+		return
+	}
+	if c.Digest == stood || c.Digest == c.Tested {
+		return
+	}
+	candidate := c.Digest
+	test := Test{channel.Promote.Test.TemplateRef.Name, a.Name, candidate}
+	result, made := d.Tests[test]
+	switch {
+	case !made:
+		d.plan.Tests = append(d.plan.Tests, test)
+	case result.Accepted:
+		c.Tested = candidate
+		return
+	default:
+		c.Problem = testProblem + candidate + " failed: " + result.Reason
+		d.again(d.Now.Add(TestInterval))
+	}
+	c.Digest, c.Next, c.NextTime = stood, candidate, nil
 }
 
 // follow sets the digest that a channel stands for, if that changes, and what is next.
@@ -64,6 +110,8 @@ func (d *decision) follow(channel *v1alpha1.GoldenImageChannel, a *architecture,
 		}
 	case channel.Promote.After != nil:
 		d.promote(channel.Promote.After.Duration, a, c)
+	default:
+		c.Digest = a.Current.Digest
 	}
 }
 

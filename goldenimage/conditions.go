@@ -28,6 +28,7 @@ const (
 	ReasonImported      = "Imported"
 	ReasonStale         = "Stale"
 	ReasonChannel       = "ChannelNotImported"
+	ReasonTest          = "ChannelTestFailed"
 	ReasonSigned        = "Signed"
 	ReasonNotSigned     = "NotSigned"
 	ReasonNotVerified   = "NotVerified"
@@ -161,6 +162,8 @@ func (d *decision) upToDate() (metav1.ConditionStatus, string, string) {
 		return metav1.ConditionUnknown, ReasonSuspended, strings.Join(append([]string{"spec.suspended stops checks"}, current...), "; ")
 	case len(d.problems) > 0:
 		return metav1.ConditionFalse, ReasonChannel, list(d.problems)
+	case len(d.failed) > 0:
+		return metav1.ConditionFalse, ReasonTest, list(d.failed)
 	case d.image.Spec.Digest != "":
 		return metav1.ConditionTrue, ReasonPinned, list(current)
 	case status.CheckError != "":

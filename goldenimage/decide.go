@@ -65,6 +65,8 @@ type decision struct {
 
 	conflicts, provided, problems []string
 	adopted                       []string
+	// failed are tests of images.
+	failed []string
 }
 
 // architecture is what was observed of one.

@@ -41,6 +41,8 @@ type State struct {
 	Cluster string
 	// Check is the result of a check of the source; nil if there was none.
 	Check *Check
+	// Tests are the results of tests that an earlier Plan requested.
+	Tests map[Test]TestResult
 	// Sources are the DataSources of the names that Names returns, Crons the DataImportCrons of these names, and Provided the names for which
 	// there is a PersistentVolumeClaim.
 	Sources  map[string]*DataSource
@@ -62,6 +64,15 @@ type Check struct {
 
 // ErrNotSigned is the reason why an image is not taken that is not signed as spec.verify requires.
 var ErrNotSigned = errors.New("no signature of spec.verify.publicKeys")
+
+// Test is a test of an image for a channel: see v1alpha1.GoldenImageTest.
+type Test struct{ Template, Architecture, Digest string }
+
+// TestResult is the result of a Test, and its reason if it is not accepted.
+type TestResult struct {
+	Accepted bool
+	Reason   string
+}
 
 // Found is the newest image of one architecture.
 type Found struct{ Digest, Tag string }
@@ -102,6 +113,8 @@ type Plan struct {
 	// Finalizer specifies whether the image must have the finalizer.
 	Finalizer bool
 	Events    []Event
+	// Tests are those that a channel needs to be moved. With their results in the State, Decide decides again.
+	Tests []Test
 	// Again is the time at which the result changes by itself; zero if it does not.
 	Again time.Time
 }
@@ -142,6 +155,7 @@ type Event struct {
 const (
 	EventImported = "ImageImported"
 	EventChannel  = "ChannelMoved"
+	EventTest     = "ChannelTestFailed"
 	EventFound    = "ImageFound"
 	EventCheck    = "CheckFailed"
 	EventUnsigned = "NotSigned"

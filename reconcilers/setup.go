@@ -242,6 +242,8 @@ func setupGoldenImages(mgr manager.Manager, o Options) error {
 		Account:         o.ImageAccount,
 		Namespaces:      o.ImageNamespaces,
 		AllowedNetworks: o.ImageNetworks,
+		Templates:       o.Templates,
+		DryRun:          o.ReadinessDryRun,
 		Recorder:        mgr.GetEventRecorder("stencil-golden-images"),
 		Registerer:      o.Registerer,
 		Logger:          mgr.GetLogger().WithName("golden-images"),

@@ -64,9 +64,12 @@ type Options struct {
 	Namespaces []string
 	// AllowedNetworks are private networks in which sources may be.
 	AllowedNetworks []netip.Prefix
-	Recorder        events.EventRecorder
-	Registerer      prometheus.Registerer
-	Logger          logr.Logger
+	// Templates are those with which channels test images, in dry runs by the manager if DryRun is set.
+	Templates  Templates
+	DryRun     bool
+	Recorder   events.EventRecorder
+	Registerer prometheus.Registerer
+	Logger     logr.Logger
 }
 
 // Reconciler reconciles GoldenImages.
@@ -80,6 +83,7 @@ type Reconciler struct {
 	recorder   events.EventRecorder
 	metrics    *metrics
 	cluster    identity
+	tests      tests
 }
 
 // New returns a Reconciler. It fails when no client can be made of the configuration, or if the metrics are already registered.
@@ -100,6 +104,10 @@ func New(o Options) (*Reconciler, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("making the reconciler of golden images: %w", err)
 	}
+	r.tests = tests{templates: o.Templates, results: map[types.NamespacedName]map[goldenimage.Test]tested{}}
+	if o.DryRun {
+		r.tests.client = r.images
+	}
 	r.wake = newWake(partial, served, o.Logger)
 	return r, nil
 }
@@ -112,6 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	object, err := r.images.Resource(goldenImages).Namespace(request.Namespace).Get(ctx, request.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		r.metrics.forget(request.NamespacedName)
+		r.tests.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -164,6 +173,10 @@ func (r *Reconciler) reconcile(ctx context.Context, image *v1alpha1.GoldenImage)
 	}
 	s.Check, s.Cluster = check, cluster
 	plan := goldenimage.Decide(s)
+	if len(plan.Tests) > 0 {
+		s.Tests = r.tests.run(ctx, image, plan.Status.History, plan.Tests)
+		plan = goldenimage.Decide(s)
+	}
 	if plan.Finalizer {
 		if err := r.finalizer(ctx, image, true); err != nil {
 			return reconcile.Result{}, err

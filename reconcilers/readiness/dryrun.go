@@ -2,16 +2,13 @@ package readiness
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/flowcontrol"
@@ -21,14 +18,13 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/excerpt"
+	"github.com/vmstencil/stencil/reconcilers/internal/dryrun"
 	"github.com/vmstencil/stencil/reconcilers/internal/sample"
 )
 
 const (
 	// dryRunsPerSecond and dryRunsAtOnce limit the load on the API server and on the webhooks of others.
 	dryRunsPerSecond, dryRunsAtOnce = 2, 10
-	// dryRunDeadline is the timeout of a dry run: each webhook may take up to 30 s, and several are called.
-	dryRunDeadline = time.Minute
 	// dryRunRetry and longestDryRunRetry limit the delay until a failed dry run is repeated.
 	dryRunRetry, longestDryRunRetry = 5 * time.Second, 5 * time.Minute
 	// dryRunLife is how long a result is valid: KubeVirt is upgraded, and webhooks are added and removed.
@@ -169,41 +165,29 @@ func (d *dryRuns) try(ctx context.Context, t *templatecache.Template) dryRunResu
 	if problem != nil {
 		return dryRunResult{metav1.ConditionUnknown, problem.Reason, problem.Message}
 	}
-	made.Object["apiVersion"], made.Object["kind"] = vmResource.GroupVersion().String(), "VirtualMachine"
-	ctx, cancel := context.WithTimeout(ctx, dryRunDeadline)
+	made.Object["apiVersion"], made.Object["kind"] = dryrun.Machines.GroupVersion().String(), "VirtualMachine"
+	ctx, cancel := context.WithTimeout(ctx, dryrun.Timeout)
 	defer cancel()
 	return resultOf(d.creator.create(ctx, &unstructured.Unstructured{Object: made.Object}), made.Secrets)
 }
 
 // resultOf returns the result for an answer of the API server. Values of sensitive parameters are removed: an error may quote them.
 func resultOf(err error, secrets []string) dryRunResult {
-	if err == nil || apierrors.IsAlreadyExists(err) {
-		// An existing VM of the same name is reported last, after all admission checks.
-		return dryRunResult{metav1.ConditionTrue, v1beta1.ReasonAccepted, "the VirtualMachine of the template's defaults was accepted in a dry run"}
-	}
-	text := err.Error()
-	for _, secret := range secrets {
-		text = strings.ReplaceAll(text, secret, "(sensitive)")
-	}
+	result, text := dryrun.Evaluate(err, secrets)
 	text = excerpt.Of(text, maximumMessage)
-	var status apierrors.APIStatus
-	rejected := errors.As(err, &status) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsForbidden(err) && !strings.Contains(text, "cannot create resource") ||
-		status.Status().Code == 422 || status.Status().Code == 409 || status.Status().Code == 413)
-	if !rejected {
+	switch result {
+	case dryrun.Accepted:
+		return dryRunResult{metav1.ConditionTrue, v1beta1.ReasonAccepted, "the VirtualMachine of the template's defaults was accepted in a dry run"}
+	case dryrun.Denied:
+		return dryRunResult{metav1.ConditionFalse, v1beta1.ReasonRefused, "the VirtualMachine of the template's defaults is denied: " + text}
+	default:
 		return dryRunResult{metav1.ConditionUnknown, v1beta1.ReasonNotTried, "the dry run could not be made: " + text}
 	}
-	return dryRunResult{metav1.ConditionFalse, v1beta1.ReasonRefused, "the VirtualMachine of the template's defaults is denied: " + text}
 }
-
-var vmResource = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
 
 // dryRunner creates VMs in dry runs only.
 type dryRunner struct{ client dynamic.Interface }
 
 func (d dryRunner) create(ctx context.Context, vm *unstructured.Unstructured) error {
-	_, err := d.client.Resource(vmResource).Namespace(vm.GetNamespace()).
-		Create(ctx, vm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager})
-	// Not wrapped: the message is shown to the template's owner.
-	return err
+	return dryrun.Create(ctx, d.client, vm, fieldManager)
 }

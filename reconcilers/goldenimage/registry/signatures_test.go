@@ -80,7 +80,7 @@ const cosignKind = "cosign container image signature"
 // layers is an image whose layers are payloads with their signatures.
 func layers(t *testing.T, payloads map[string][]byte) v1.Image {
 	t.Helper()
-	made := v1.Image(empty.Image)
+	made := empty.Image
 	for content, sign := range payloads {
 		var err error
 		made, err = mutate.Append(made, mutate.Addendum{
@@ -245,7 +245,7 @@ func TestNotEverySignatureIsTried(t *testing.T) {
 			made := image(t, "amd64")
 			digest := digestOf(t, made)
 			write(t, registry+"/a/b:1", made)
-			signed := v1.Image(empty.Image)
+			signed := empty.Image
 			add := func(content, sign []byte) {
 				var err error
 				signed, err = mutate.Append(signed, mutate.Addendum{Layer: static.NewLayer(content, "text/plain"), Annotations: map[string]string{signatureAnnotation: base64.StdEncoding.EncodeToString(sign)}})

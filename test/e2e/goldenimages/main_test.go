@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		var err error
 		stage, err = platform.Start(ctx, platform.Options{
 			KubeVirt: true, ControllerManager: true, CDI: true, Log: os.Stderr,
-			Values: map[string]any{"goldenImages": map[string]any{"namespaces": []any{"*"}, "allowedNetworks": []any{"127.0.0.0/8"}}},
+			Values: map[string]any{"readiness": map[string]any{"dryRun": true}, "goldenImages": map[string]any{"namespaces": []any{"*"}, "allowedNetworks": []any{"127.0.0.0/8"}}},
 		})
 		stop := func() error {
 			registry.Close()
