@@ -85,15 +85,19 @@ func (d *decision) test(channel *v1alpha1.GoldenImageChannel, a *architecture, c
 // follow sets the digest that a channel stands for, if that changes, and what is next.
 func (d *decision) follow(channel *v1alpha1.GoldenImageChannel, a *architecture, c *v1alpha1.GoldenImageChannelStatus) {
 	take := func(digest string) {
-		if d.find(a.Name, digest) == nil {
+		image := d.match(a.Name, digest)
+		if image == nil {
 			c.Problem = fmt.Sprintf("the volume of %s does not exist: pin one of status.history", digest)
+			if a.Name != "" {
+				c.Problem = fmt.Sprintf("%s has no image for %s whose volume exists: pin one of status.history", digest, a.Name)
+			}
 			return
 		}
-		if !d.trusted(digest) {
+		if !d.trusted(image.Digest) {
 			c.Problem = fmt.Sprintf("the signature of %s was not verified, which spec.verify requires", digest)
 			return
 		}
-		c.Digest = digest
+		c.Digest = image.Digest
 	}
 	switch {
 	case channel.Digest != "":

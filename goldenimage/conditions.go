@@ -32,6 +32,7 @@ const (
 	ReasonSigned        = "Signed"
 	ReasonNotSigned     = "NotSigned"
 	ReasonNotVerified   = "NotVerified"
+	ReasonDigest        = "DigestUnknown"
 	ReasonAdopted       = "Adopted"
 	ReasonMade          = "Made"
 	ReasonWriteFailed   = "WriteFailed"
@@ -140,6 +141,8 @@ func (d *decision) upToDate() (metav1.ConditionStatus, string, string) {
 		case d.image.Spec.Suspended:
 		case a.desired == "" && status.CheckError != "":
 			return metav1.ConditionUnknown, ReasonCheckFailed, status.CheckError
+		case a.unknown != "":
+			return metav1.ConditionFalse, ReasonDigest, a.unknown
 		case a.desired == "":
 			return metav1.ConditionUnknown, ReasonNotChecked, "The source was not checked yet"
 		case a.Current == nil || a.Current.Digest != a.desired:

@@ -39,6 +39,7 @@ func Decide(s State) Plan {
 	status.Architectures = aligned(status.Architectures, architectures(s.Image))
 	d.history()
 	d.checked()
+	d.indexes()
 	for i := range status.Architectures {
 		a := d.observe(status.Architectures[i])
 		d.arches = append(d.arches, a)
@@ -76,8 +77,8 @@ type architecture struct {
 	// desired is the digest that is to be imported; empty if none is known.
 	desired string
 	cron    *Cron
-	// problem is why the import does not proceed.
-	problem string
+	// problem is why the import does not proceed, and unknown why spec.digest names no image.
+	problem, unknown string
 }
 
 func (d *decision) act(verb Verb, resource schema.GroupVersionResource, name string, object map[string]any) {
@@ -146,13 +147,13 @@ func (d *decision) checked() {
 	d.again(next.Time)
 	for i := range status.Architectures {
 		before, found := status.Architectures[i].Available, d.Check.Found[i]
-		if before != nil && before.Digest == found.Digest && before.Tag == found.Tag {
+		if before != nil && before.Digest == found.Digest && before.Tag == found.Tag && before.Index == found.Index {
 			continue
 		}
 		if before == nil || before.Digest != found.Digest {
 			d.event(false, EventFound, "the newest image is %s%s", found.Digest, ofTag(found.Tag))
 		}
-		status.Architectures[i].Available = &v1alpha1.AvailableImage{Digest: found.Digest, Tag: found.Tag, FoundAt: now}
+		status.Architectures[i].Available = &v1alpha1.AvailableImage{Digest: found.Digest, Index: found.Index, Tag: found.Tag, FoundAt: now}
 	}
 	d.verified(false)
 }
@@ -186,15 +187,12 @@ func (d *decision) observe(stored v1alpha1.GoldenImageArchitecture) *architectur
 	a := &architecture{GoldenImageArchitecture: stored}
 	a.DataSource, a.Progress, a.Current = managed(d.image, a.Name), "", nil
 	a.cron = d.Crons[a.DataSource]
-	a.desired = d.image.Spec.Digest
-	if a.desired == "" && a.Available != nil {
-		a.desired = a.Available.Digest
-	}
+	d.desire(a)
 	if !d.trusted(a.desired) {
 		a.desired = ""
-	}
-	if a.desired == "" && a.cron != nil {
-		a.desired = a.cron.Annotations[annotationDesired]
+		if a.cron != nil {
+			a.desired = a.cron.Annotations[annotationDesired]
+		}
 	}
 	a.owner = d.ownership(a.DataSource, a.DataSource)
 	source := d.Sources[a.DataSource]
@@ -237,6 +235,7 @@ func (d *decision) add(a *architecture, volume string, snapshot bool) {
 	}
 	if a.Available != nil && a.Available.Digest == image.Digest {
 		image.Tag = a.Available.Tag
+		image.Indexes = withIndex(nil, a.Available.Index)
 	}
 	status.History = slices.Insert(status.History, 0, image)
 	d.plan.Events = append(d.plan.Events, Event{Reason: EventImported, Volume: volume, Message: fmt.Sprintf(

@@ -75,7 +75,11 @@ type TestResult struct {
 }
 
 // Found is the newest image of one architecture.
-type Found struct{ Digest, Tag string }
+type Found struct {
+	Digest, Tag string
+	// Index is the digest of the index that names the image for its architecture; empty if there is none.
+	Index string
+}
 
 // DataSource is a DataSource that exists.
 type DataSource struct {

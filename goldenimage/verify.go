@@ -12,21 +12,46 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// Unverified returns the digests whose signatures are to be looked for in a check that has found images: those that could be imported, and those
-// that were. A signature that was verified once with the same keys is not verified again.
-func Unverified(image *v1alpha1.GoldenImage, found []Found) []string {
-	var digests []string
-	for _, one := range found {
-		digests = append(digests, one.Digest)
+// Unverified returns the images whose signatures are to be looked for in a check that has found images: those that could be imported, and those
+// that were. Each is its digest, followed by those of indexes that name it: the signature of one of them is enough. An image that was verified once
+// with the same keys is not verified again.
+func Unverified(image *v1alpha1.GoldenImage, found []Found) [][]string {
+	var images [][]string
+	add := func(digests ...string) {
+		again := slices.ContainsFunc(images, func(one []string) bool { return one[0] == digests[0] })
+		if digests[0] != "" && !again && !Verified(image, digests[0]) {
+			images = append(images, slices.DeleteFunc(digests, func(digest string) bool { return digest == "" }))
+		}
 	}
-	if image.Spec.Digest != "" {
-		digests = append(digests, image.Spec.Digest)
+	for _, one := range found {
+		add(one.Digest, one.Index)
 	}
 	for _, one := range image.Status.History {
-		digests = append(digests, one.Digest)
+		add(append([]string{one.Digest}, one.Indexes...)...)
 	}
-	slices.Sort(digests)
-	return slices.DeleteFunc(slices.Compact(digests), func(digest string) bool { return Verified(image, digest) })
+	for _, digest := range Named(image, found, image.Spec.Digest) {
+		add(digest)
+	}
+	return images
+}
+
+// Named returns the digests of the known images that a digest names, their own or that of an index; the digest itself if there are none.
+func Named(image *v1alpha1.GoldenImage, found []Found, digest string) []string {
+	var named []string
+	for _, one := range found {
+		if one.Digest == digest || one.Index == digest {
+			named = append(named, one.Digest)
+		}
+	}
+	for _, one := range image.Status.History {
+		if one.Digest == digest || slices.Contains(one.Indexes, digest) {
+			named = append(named, one.Digest)
+		}
+	}
+	if len(named) == 0 {
+		return []string{digest}
+	}
+	return named
 }
 
 // Verified reports whether a signature of an image was verified in an earlier check.
@@ -48,7 +73,10 @@ func (d *decision) verified(another bool) {
 		digests = append(digests, d.Check.Verified...)
 	}
 	slices.Sort(digests)
-	used := Unverified(&v1alpha1.GoldenImage{Spec: d.image.Spec, Status: v1alpha1.GoldenImageStatus{History: status.History}}, nil)
+	used := []string{d.image.Spec.Digest}
+	for _, image := range status.History {
+		used = append(used, image.Digest)
+	}
 	for _, a := range status.Architectures {
 		if a.Available != nil {
 			used = append(used, a.Available.Digest)

@@ -133,3 +133,18 @@ func TestASignatureIsVerifiedOnce(t *testing.T) {
 		t.Errorf("with another key: %v", got)
 	}
 }
+
+func TestAnIndexIsSignedForItsImages(t *testing.T) {
+	image := verifying(func(*goldenimage.State) {}).Image
+	image.Status.History[0].Indexes = []string{"sha256:b", "sha256:a"}
+	image.Spec.Digest = "sha256:a"
+	found := []goldenimage.Found{{Digest: digest, Index: "sha256:c"}, {Digest: "sha256:d"}}
+	if got, want := fmt.Sprint(goldenimage.Unverified(image, found)), fmt.Sprintf("[[%s sha256:c] [sha256:d] [%s sha256:b sha256:a]]", digest, older); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for pinned, want := range map[string]string{"sha256:a": older, older: older, "sha256:c": digest, "sha256:e": "sha256:e"} {
+		if got := goldenimage.Named(image, found, pinned); len(got) != 1 || got[0] != want {
+			t.Errorf("%s names %s, want %s", pinned, got, want)
+		}
+	}
+}

@@ -132,6 +132,22 @@ func twoArchitectures(image *v1alpha1.GoldenImage) {
 	image.Status.History[0].Architecture, image.Status.History[1].Architecture, image.Status.History[2].Architecture = "amd64", "amd64", "arm64"
 }
 
+// indexed has two architectures whose second and third index are complete. The newest image of amd64 has the second and the third.
+func indexed(image *v1alpha1.GoldenImage) {
+	twoArchitectures(image)
+	index := func(digit string) string { return "sha256:" + strings.Repeat(digit, 64) }
+	of := func(architecture, digest, tag string, indexes ...string) v1alpha1.ImportedImage {
+		one := imported(digest, tag)
+		one.Architecture, one.Volume, one.Indexes = architecture, "fedora-"+architecture+"-"+digest[7:19], indexes
+		return one
+	}
+	image.Status.History = []v1alpha1.ImportedImage{
+		of("amd64", third, "41", index("d"), index("c")), of("arm64", third, "42", index("d")),
+		of("arm64", second, "41", index("c")), of("amd64", first, "40", index("b")),
+	}
+	image.Status.Architectures[0].Current, image.Status.Architectures[1].Current = &image.Status.History[0], &image.Status.History[1]
+}
+
 func fresh(image *v1alpha1.GoldenImage) {
 	image.Generation, image.Status = 1, v1alpha1.GoldenImageStatus{}
 }
@@ -164,6 +180,7 @@ var imageCommands = map[string]struct {
 	"history, as YAML":      {"history fedora -n golden -o yaml", is(fedora(fresh))},
 	"history, none":         {"history fedora -n golden", is(fedora(fresh))},
 	"history, two":          {"history fedora -n golden", is(fedora(twoArchitectures))},
+	"history, indexes":      {"history fedora -n golden", is(fedora(indexed))},
 	"history, no image":     {"history fedora -n golden", nil},
 	"history, no name":      {"history a/b/c", nil},
 	"history, forbidden":    {"history fedora -n golden", map[string][]string{"GET " + fedoraAt: {respondWithError(403, "Forbidden", "ada cannot get it")}}},
@@ -183,6 +200,8 @@ var imageCommands = map[string]struct {
 	"pin, a manual channel":   {"pin fedora 41 -n golden --channel stable", is(fedora(channels))},
 	"pin, channel not there":  {"pin fedora sha256:" + strings.Repeat("9", 64) + " -n golden --channel next", is(fedora(channels))},
 	"pin, two architectures":  {"pin fedora 41 -n golden", is(fedora(twoArchitectures))},
+	"pin, an index":           {"pin fedora cccccc -n golden", is(fedora(indexed))},
+	"pin, index incomplete":   {"pin fedora 40 -n golden", is(fedora(indexed))},
 	"pin, nothing":            {"pin fedora", nil},
 	"pin, changed meanwhile":  {"pin fedora 41 -n golden --channel next", map[string][]string{"GET " + fedoraAt: {fedora(channels)}, "PATCH " + fedoraAt: {respondWithError(409, "Conflict", "the object has been modified")}}},
 	"pin, denied":             {"pin fedora 41 -n golden", map[string][]string{"GET " + fedoraAt: {fedora()}, "PATCH " + fedoraAt: {respondWithError(403, "Forbidden", "ada cannot patch it")}}},
@@ -208,6 +227,8 @@ var imageCommands = map[string]struct {
 	"rollback, no such image":     {"rollback fedora -n golden --to 40", is(fedora())},
 	"rollback, no such channel":   {"rollback fedora -n golden --channel beta", is(fedora(channels))},
 	"rollback, two architectures": {"rollback fedora -n golden", is(fedora(twoArchitectures))},
+	"rollback, an index":          {"rollback fedora -n golden --wait=false", is(fedora(indexed))},
+	"rollback, index mixed":       {"rollback fedora -n golden", is(fedora(indexed, func(i *v1alpha1.GoldenImage) { i.Status.Architectures[0].Current = &i.Status.History[3] }))},
 	"rollback, no time":           {"rollback fedora -n golden --timeout 0s", nil},
 
 	"refresh": {"refresh fedora -n golden --poll-interval 1ms", is(fedora(), fedora(), fedora(),
@@ -236,6 +257,7 @@ var imageCommands = map[string]struct {
 	"promote, no such image":   {"promote fedora stable 40 -n golden", is(fedora(channels))},
 	"promote, none yet":        {"promote fedora stable -n golden", is(fedora(channels, fresh))},
 	"promote, two of them":     {"promote fedora stable -n golden", is(fedora(channels, twoArchitectures))},
+	"promote, an index":        {"promote fedora stable -n golden", is(fedora(channels, indexed))},
 	"promote, nothing":         {"promote fedora", nil},
 	"add, minimal":             {"add fedora -n golden --registry quay.io/containerdisks/fedora --wait=false", map[string][]string{"POST " + imagesAt: {fedora(fresh)}}},
 	"add, a dry run":           {"add golden/fedora --registry quay.io:5000/containerdisks/fedora --semver >=41,<43 --pattern [0-9.]+ --exclude 42.0 --size 5Gi --storage-class fast --schedule @daily --arch amd64,arm64 --adopt IfNotReady --dry-run=client -o yaml", nil},

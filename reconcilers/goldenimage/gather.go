@@ -191,8 +191,12 @@ func (r *Reconciler) verify(ctx context.Context, image *v1alpha1.GoldenImage, fo
 	signed := func(digest string) bool {
 		return slices.Contains(verified, digest) || goldenimage.Verified(image, digest)
 	}
-	if pinned := image.Spec.Digest; pinned != "" && !signed(pinned) {
-		return verified, fmt.Errorf("spec.digest: %s: %w", pinned, goldenimage.ErrNotSigned)
+	if image.Spec.Digest != "" {
+		for _, pinned := range goldenimage.Named(image, found, image.Spec.Digest) {
+			if !signed(pinned) {
+				return verified, fmt.Errorf("spec.digest: %s: %w", pinned, goldenimage.ErrNotSigned)
+			}
+		}
 	}
 	for _, one := range found {
 		if !signed(one.Digest) {

@@ -54,7 +54,7 @@ func (r *Registry) Push(repository string, tags ...string) (string, error) {
 	return digest.String(), err
 }
 
-// PushIndex pushes a new image for several architectures, and returns the digests by architecture.
+// PushIndex pushes a new image for several architectures, and returns the digests by architecture, and that of the index under "".
 func (r *Registry) PushIndex(repository, tag string, architectures ...string) (map[string]string, error) {
 	index, digests := v1.ImageIndex(empty.Index), map[string]string{}
 	for _, architecture := range architectures {
@@ -76,7 +76,9 @@ func (r *Registry) PushIndex(repository, tag string, architectures ...string) (m
 	if err := remote.WriteIndex(to, index); err != nil {
 		return nil, fmt.Errorf("pushing %s: %w", to, err)
 	}
-	return digests, nil
+	digest, err := index.Digest()
+	digests[""] = digest.String()
+	return digests, err
 }
 
 func (r *Registry) reference(repository, tag string) (name.Reference, error) {

@@ -51,7 +51,6 @@ type GoldenImageList struct {
 
 // GoldenImageSpec is an image, and how it is kept fresh.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.digest) || !has(self.architectures) || size(self.architectures) <= 1",message="digest pins one image, so it needs at most one architecture",fieldPath=".digest"
 // +kubebuilder:validation:XValidation:rule="has(self.dataSource) == has(oldSelf.dataSource)",message="dataSource cannot be changed: create another GoldenImage",fieldPath=".dataSource"
 type GoldenImageSpec struct {
 	// Source is where the image comes from.
@@ -104,7 +103,9 @@ type GoldenImageSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="dataSource cannot be changed: create another GoldenImage"
 	DataSource string `json:"dataSource,omitempty"`
 
-	// Digest pins the image: this one is imported, if it is not, and no newer one. It is how an image goes back to an older one.
+	// Digest pins the image: this one is imported, if it is not, and no newer one. It is how an image goes back to an older one. The digest of an
+	// index (a manifest for several platforms) pins each architecture to the image of that index; with several architectures, these images must be
+	// in status.history or the newest of the source.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=71
@@ -342,7 +343,7 @@ type GoldenImageChannel struct {
 	// +kubebuilder:validation:XValidation:rule="!(self in ['amd64', 'arm64', 's390x', 'ppc64le'])",message="the name of an architecture must not be the name of a channel"
 	Name string `json:"name"`
 
-	// Digest pins the channel to an image that was imported.
+	// Digest pins the channel to an image that was imported: its own digest, or that of an index, for each architecture.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=71

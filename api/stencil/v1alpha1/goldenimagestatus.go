@@ -116,6 +116,11 @@ type AvailableImage struct {
 	// +required
 	Digest string `json:"digest"`
 
+	// Index is the digest of the index that names the image for its architecture; empty if there is none.
+	//
+	// +optional
+	Index string `json:"index,omitempty"`
+
 	// Tag under which it was found.
 	//
 	// +optional
@@ -138,6 +143,13 @@ type ImportedImage struct {
 	//
 	// +required
 	Digest string `json:"digest"`
+
+	// Indexes are the digests of the indexes under which it was found, the newest first. An image has several if another architecture was renewed.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Indexes []string `json:"indexes,omitempty"`
 
 	// Tag under which it was found.
 	//

@@ -24,19 +24,70 @@ var (
 	digits      = regexp.MustCompile(`^[0-9a-f]+$`)
 )
 
-// imported returns the images that one digest can name, newest first. It fails if the GoldenImage has several architectures: a digest is that of
-// an image for one.
-func (t *target) imported(image *v1alpha1.GoldenImage) ([]v1alpha1.ImportedImage, error) {
-	architecture := ""
-	switch arches := image.Spec.Architectures; len(arches) {
-	case 0:
-	case 1:
-		architecture = arches[0]
-	default:
-		return nil, cli.Usage(fmt.Errorf("GoldenImage %s has %d architectures (%s), and a digest is that of one: make a GoldenImage for each", t.at, len(arches), strings.Join(arches, ", ")))
-	}
+// imported returns the images that one digest can name, newest first. With several architectures these are the indexes for which every architecture
+// has an image, each with the time of the last import of one.
+func imported(image *v1alpha1.GoldenImage) []v1alpha1.ImportedImage {
 	images := newestFirst(image.Status.History)
-	return slices.DeleteFunc(images, func(one v1alpha1.ImportedImage) bool { return one.Architecture != architecture }), nil
+	arches := image.Spec.Architectures
+	if len(arches) <= 1 {
+		architecture := strings.Join(arches, "")
+		return slices.DeleteFunc(images, func(one v1alpha1.ImportedImage) bool { return one.Architecture != architecture })
+	}
+	var indexes []v1alpha1.ImportedImage
+	for _, one := range images {
+		for i, index := range one.Indexes {
+			at := slices.IndexFunc(indexes, func(other v1alpha1.ImportedImage) bool { return other.Digest == index })
+			if at < 0 && complete(images, arches, index) {
+				at = len(indexes)
+				indexes = append(indexes, v1alpha1.ImportedImage{Digest: index, ImportedAt: one.ImportedAt})
+			}
+			// An image has the tag of the first index under which it was found, which is the last of the list.
+			if at >= 0 && i == len(one.Indexes)-1 {
+				indexes[at].Tag = one.Tag
+			}
+		}
+	}
+	return indexes
+}
+
+// complete reports whether there is an image of an index for each architecture.
+func complete(images []v1alpha1.ImportedImage, arches []string, index string) bool {
+	return !slices.ContainsFunc(arches, func(architecture string) bool {
+		return !slices.ContainsFunc(images, func(one v1alpha1.ImportedImage) bool {
+			return one.Architecture == architecture && slices.Contains(one.Indexes, index)
+		})
+	})
+}
+
+// standing returns the digests, those of imported, for which the DataSource stands, or that of a channel; several if an image has several indexes,
+// and none while the architectures stand for images of different indexes.
+func standing(image *v1alpha1.GoldenImage, channel string) []string {
+	stands := map[string]string{}
+	for _, a := range image.Status.Architectures {
+		if channel == "" && a.Current != nil {
+			stands[a.Name] = a.Current.Digest
+		}
+	}
+	for _, c := range image.Status.Channels {
+		if c.Name == channel {
+			stands[c.Architecture] = c.Digest
+		}
+	}
+	arches := image.Spec.Architectures
+	if len(arches) <= 1 {
+		if digest := stands[strings.Join(arches, "")]; digest != "" {
+			return []string{digest}
+		}
+		return nil
+	}
+	current := slices.DeleteFunc(slices.Clone(image.Status.History), func(one v1alpha1.ImportedImage) bool { return stands[one.Architecture] != one.Digest })
+	var digests []string
+	for _, one := range imported(image) {
+		if complete(current, arches, one.Digest) {
+			digests = append(digests, one.Digest)
+		}
+	}
+	return digests
 }
 
 // choose returns the one of the images with this tag, or with a digest that begins so. Other images that match are an error, which lists what there is.
@@ -85,8 +136,11 @@ func titled(images []v1alpha1.ImportedImage, digest string) string {
 	return digest
 }
 
-func noImage(at machine.Reference) error {
-	return cli.Usage(fmt.Errorf("GoldenImage %s has no image yet", at))
+func noImage(at machine.Reference, image *v1alpha1.GoldenImage) error {
+	if len(image.Spec.Architectures) <= 1 {
+		return cli.Usage(fmt.Errorf("GoldenImage %s has no image yet", at))
+	}
+	return cli.Usage(fmt.Errorf("the architectures of GoldenImage %s do not stand for images of one index: name one; %s", at, listed("there are", imported(image))))
 }
 
 // channel returns a channel of the spec.
@@ -116,7 +170,7 @@ func manual(channel *v1alpha1.GoldenImageChannel) bool {
 
 // offerImages completes a digest of the history.
 func offerImages(image *v1alpha1.GoldenImage) (offered []cobra.Completion) {
-	for _, one := range newestFirst(image.Status.History) {
+	for _, one := range imported(image) {
 		offered = append(offered, cobra.CompletionWithDesc(one.Digest, one.Tag))
 	}
 	return offered

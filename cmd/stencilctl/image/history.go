@@ -31,7 +31,8 @@ func newHistory(streams cli.Streams) *cobra.Command {
 		Short: "List the imported images of a golden image",
 		Long: `List the imported images of a golden image whose volumes exist, newest first.
 
-USED BY lists what stands for an image: the DataSource (current) and the names of channels.`,
+USED BY lists what stands for an image: the DataSource (current) and the names of channels. An image with several architectures is
+pinned and promoted by the digest of one of its INDEXES: it stands for the image of that index for each architecture.`,
 		Example: `  stencilctl image history fedora -n golden`,
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(command *cobra.Command, names []string) error { return h.run(command.Context(), names[0]) },
@@ -66,6 +67,10 @@ func (h *history) run(ctx context.Context, name string) error {
 		return nil
 	}
 	rows := [][]string{{"ARCHITECTURE", "DIGEST", "TAG", "IMPORTED", "VOLUME", "USED BY"}}
+	indexed := len(image.Spec.Architectures) > 1
+	if indexed {
+		rows[0] = append(rows[0], "INDEXES")
+	}
 	for _, e := range entries {
 		used := slices.Clone(e.Channels)
 		if e.Current {
@@ -75,6 +80,13 @@ func (h *history) run(ctx context.Context, name string) error {
 			cmp.Or(e.Architecture, none), e.Digest, cmp.Or(e.Tag, none), e.ImportedAt.UTC().Format(time.RFC3339), e.Volume,
 			cmp.Or(strings.Join(used, ","), none),
 		})
+		if indexed {
+			var indexes []string
+			for _, index := range e.Indexes {
+				indexes = append(indexes, short(index))
+			}
+			rows[len(rows)-1] = append(rows[len(rows)-1], cmp.Or(strings.Join(indexes, ","), none))
+		}
 	}
 	return cli.Columns(h.streams.Out, rows...)
 }

@@ -68,10 +68,7 @@ func (p *pinning) pin(command *cobra.Command, name, text string) error {
 	if err != nil {
 		return err
 	}
-	images, err := p.imported(image)
-	if err != nil {
-		return err
-	}
+	images := imported(image)
 	if p.toChannel != "" {
 		channel, err := p.channel(image, p.toChannel)
 		if err != nil {

@@ -34,10 +34,7 @@ func (p *promoting) run(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	images, err := p.imported(image)
-	if err != nil {
-		return err
-	}
+	images := imported(image)
 	channel, err := p.channel(image, arguments[1])
 	if err != nil {
 		return err
@@ -45,33 +42,21 @@ func (p *promoting) run(ctx context.Context, arguments []string) error {
 	if !manual(channel) {
 		return cli.Usage(fmt.Errorf("channel %s of GoldenImage %s is not promoted manually: its spec has no promote.manual", channel.Name, p.at))
 	}
-	digest := standing(image, "")
-	switch {
-	case len(arguments) > 2:
+	var digest string
+	if stands := standing(image, ""); len(arguments) > 2 {
 		chosen, err := p.choose(images, arguments[2])
 		if err != nil {
 			return err
 		}
 		digest = chosen.Digest
-	case digest == "":
-		return noImage(p.at)
+	} else if len(stands) > 0 {
+		digest = stands[0]
+	} else {
+		return noImage(p.at, image)
 	}
 	if _, err := p.annotate(ctx, v1alpha1.AnnotationPromotePrefix+channel.Name, digest); err != nil {
 		return err
 	}
 	p.did("channel %s promoted to %s", channel.Name, titled(images, digest))
 	return nil
-}
-
-// standing returns the digest of the image that the DataSource stands for, or that of a channel; empty if there is none.
-func standing(image *v1alpha1.GoldenImage, channel string) string {
-	if channel == "" && len(image.Status.Architectures) > 0 && image.Status.Architectures[0].Current != nil {
-		return image.Status.Architectures[0].Current.Digest
-	}
-	for _, one := range image.Status.Channels {
-		if one.Name == channel {
-			return one.Digest
-		}
-	}
-	return ""
 }

@@ -2,6 +2,7 @@ package image
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -49,10 +50,7 @@ func (r *rollingBack) run(command *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	images, err := r.imported(image)
-	if err != nil {
-		return err
-	}
+	images := imported(image)
 	promoted := false
 	if r.fromChannel != "" {
 		channel, err := r.channel(image, r.fromChannel)
@@ -92,15 +90,18 @@ func (r *rollingBack) before(image *v1alpha1.GoldenImage, images []v1alpha1.Impo
 		return r.choose(images, r.to)
 	}
 	stands := standing(image, r.fromChannel)
-	for i, one := range images {
-		if one.Digest == stands && i+1 < len(images) {
-			return images[i+1], nil
+	if len(stands) == 0 {
+		return v1alpha1.ImportedImage{}, noImage(r.at, image)
+	}
+	passed := false
+	for _, one := range images {
+		is := slices.Contains(stands, one.Digest)
+		if passed && !is {
+			return one, nil
 		}
+		passed = passed || is
 	}
-	if stands == "" {
-		return v1alpha1.ImportedImage{}, noImage(r.at)
-	}
-	return v1alpha1.ImportedImage{}, cli.Usage(fmt.Errorf("GoldenImage %s has no image before %s; %s", r.at, titled(images, stands), listed("there are", images)))
+	return v1alpha1.ImportedImage{}, cli.Usage(fmt.Errorf("GoldenImage %s has no image before %s; %s", r.at, titled(images, stands[0]), listed("there are", images)))
 }
 
 // standsFor is the result of a change after which the DataSource, or that of the channel, stands for an image.
@@ -110,11 +111,11 @@ func (r *rollingBack) standsFor(digest string) result {
 		switch {
 		case condition == nil:
 			return false, ""
-		case standing(image, r.fromChannel) == digest:
+		case slices.Contains(standing(image, r.fromChannel), digest):
 			return true, ""
 		}
 		switch condition.Reason {
-		case goldenimage.ReasonNotEnabled, goldenimage.ReasonCDINotServed, goldenimage.ReasonConflict, goldenimage.ReasonProvided, goldenimage.ReasonInvalid:
+		case goldenimage.ReasonNotEnabled, goldenimage.ReasonCDINotServed, goldenimage.ReasonConflict, goldenimage.ReasonProvided, goldenimage.ReasonInvalid, goldenimage.ReasonDigest:
 			return true, condition.Message
 		case goldenimage.ReasonImportFailed, goldenimage.ReasonChannel:
 			return false, condition.Message

@@ -82,6 +82,9 @@ func (c *Client) Newest(ctx context.Context, source *v1alpha1.GoldenImageRegistr
 			return nil, fmt.Errorf("reading %s:%s: %w", repository, tag, err)
 		}
 		found[i] = goldenimage.Found{Digest: digest, Tag: tag}
+		if descriptor.MediaType.IsIndex() {
+			found[i].Index = descriptor.Digest.String()
+		}
 	}
 	return found, nil
 }

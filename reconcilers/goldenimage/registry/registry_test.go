@@ -93,7 +93,7 @@ func push(t *testing.T, repository string, tags ...string) string {
 	return digestOf(t, made)
 }
 
-// newest is the result of a check, as DIGEST TAG of each architecture, or its error.
+// newest is the result of a check, as DIGEST TAG of each architecture, with its index as of INDEX, or its error.
 func newest(t *testing.T, source v1alpha1.GoldenImageRegistry, architectures ...string) string {
 	t.Helper()
 	return result((&Client{Allowed: loopback}).Newest(t.Context(), &source, architectures, Credentials{}))
@@ -105,7 +105,11 @@ func result(found []goldenimage.Found, err error) string {
 	}
 	var parts []string
 	for _, one := range found {
-		parts = append(parts, one.Digest+" "+one.Tag)
+		part := one.Digest + " " + one.Tag
+		if one.Index != "" {
+			part += " of " + one.Index
+		}
+		parts = append(parts, part)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -178,7 +182,7 @@ func TestArchitectures(t *testing.T) {
 		architectures []string
 		want          string
 	}{
-		"all in the order of the spec":        {"all", []string{"arm64", "amd64"}, digestOf(t, arm64) + " all, " + digestOf(t, amd64) + " all"},
+		"all in the order of the spec":        {"all", []string{"arm64", "amd64"}, digestOf(t, arm64) + " all of " + digestOf(t, index) + ", " + digestOf(t, amd64) + " all of " + digestOf(t, index)},
 		"without architectures the index":     {"all", nil, digestOf(t, index) + " all"},
 		"one is missing":                      {"all", []string{"amd64", "s390x"}, "reading " + repository + ":all: it has no image for linux/s390x, only for amd64, arm64: take s390x out of spec.architectures"},
 		"the index has nothing for linux":     {"windows", []string{"amd64"}, "reading " + repository + ":windows: it has no image for linux"},

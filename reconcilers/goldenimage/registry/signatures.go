@@ -40,9 +40,9 @@ const (
 	maximumSignatures = 64
 )
 
-// Signed returns those of the digests of a source that one of the keys, in PEM, has signed. An error is returned if that is not known, or if a key
-// is invalid.
-func (c *Client) Signed(ctx context.Context, source *v1alpha1.GoldenImageRegistry, digests, keys []string, with Credentials) ([]string, error) {
+// Signed returns the digests of those images of a source that one of the keys, in PEM, has signed. Each image is its digest, followed by those of indexes that
+// name it: the signature of one of them is enough. An error is returned if that is not known, or if a key is invalid.
+func (c *Client) Signed(ctx context.Context, source *v1alpha1.GoldenImageRegistry, images [][]string, keys []string, with Credentials) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	repository, options, err := c.connect(ctx, source, with)
@@ -60,24 +60,32 @@ func (c *Client) Signed(ctx context.Context, source *v1alpha1.GoldenImageRegistr
 		}
 	}
 	var signed []string
-	for _, digest := range digests {
-		image, err := v1.NewHash(digest)
-		if err != nil {
-			return nil, fmt.Errorf("reading the signatures of %s: %w", digest, err)
-		}
-		s := signatures{repository, options, image, verifiers, maximumSignatures}
-		found, err := s.inTag()
-		if err == nil && !found {
-			found, err = s.inReferrers()
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading the signatures of %s@%s: %w", repository, digest, err)
-		}
-		if found {
-			signed = append(signed, digest)
+	for _, digests := range images {
+		for _, digest := range digests {
+			found, err := isSigned(repository, options, digest, verifiers)
+			if err != nil {
+				return nil, fmt.Errorf("reading the signatures of %s@%s: %w", repository, digest, err)
+			}
+			if found {
+				signed = append(signed, digests[0])
+				break
+			}
 		}
 	}
 	return signed, nil
+}
+
+// isSigned reports whether there is a valid signature of one of the verifiers.
+func isSigned(repository name.Repository, options []remote.Option, digest string, verifiers []signature.Verifier) (bool, error) {
+	image, err := v1.NewHash(digest)
+	if err != nil {
+		return false, err
+	}
+	s := signatures{repository, options, image, verifiers, maximumSignatures}
+	if found, err := s.inTag(); found || err != nil {
+		return found, err
+	}
+	return s.inReferrers()
 }
 
 // signatures are those of one image.

@@ -224,7 +224,7 @@ func TestSigned(t *testing.T) {
 				}
 				tc.sign(t, repository, v1.Descriptor{MediaType: types.DockerManifestSchema2, Size: int64(len(manifest)), Digest: digest})
 				client := &Client{Allowed: loopback}
-				got, err := client.Signed(t.Context(), &v1alpha1.GoldenImageRegistry{URL: registry + "/disks/fedora"}, []string{digest.String()}, tc.keys, Credentials{})
+				got, err := client.Signed(t.Context(), &v1alpha1.GoldenImageRegistry{URL: registry + "/disks/fedora"}, [][]string{{digest.String()}}, tc.keys, Credentials{})
 				if err != nil || (len(got) == 1) != tc.want {
 					t.Errorf("got %v, error %v, want it signed: %v", got, err, tc.want)
 				}
@@ -259,7 +259,7 @@ func TestNotEverySignatureIsTried(t *testing.T) {
 			add(simple(digest, cosignKind), owner.sign(t, simple(digest, cosignKind)))
 			write(t, registry+"/a/b:"+strings.Replace(digest, ":", "-", 1)+".sig", signed)
 			client := &Client{Allowed: loopback}
-			got, err := client.Signed(t.Context(), &v1alpha1.GoldenImageRegistry{URL: registry + "/a/b"}, []string{digest}, []string{owner.public}, Credentials{})
+			got, err := client.Signed(t.Context(), &v1alpha1.GoldenImageRegistry{URL: registry + "/a/b"}, [][]string{{digest}}, []string{owner.public}, Credentials{})
 			if err != nil || (len(got) == 1) != tc.want {
 				t.Errorf("got %v, error %v", got, err)
 			}
@@ -284,12 +284,12 @@ func TestWhatPreventsVerifying(t *testing.T) {
 		"a registry that fails":    {broken, digest, owner.public, "reading the signatures of " + broken + "/a/b@" + digest + ": "},
 		"an answer without an end": {endless, digest, owner.public, "reading the signatures of " + endless + "/a/b@" + digest + ": "},
 		"a key that is none":       {broken, digest, "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "spec.verify.publicKeys[0]: "},
-		"a digest that is none":    {broken, "uid:1", owner.public, "reading the signatures of uid:1: "},
+		"a digest that is none":    {broken, "uid:1", owner.public, "/a/b@uid:1: "},
 		"a private address":        {"10.0.0.1:5000", digest, owner.public, "the address is not public"},
 	} {
 		t.Run(text, func(t *testing.T) {
 			client := &Client{Allowed: loopback}
-			got, err := client.Signed(t.Context(), &v1alpha1.GoldenImageRegistry{URL: tc.registry + "/a/b"}, []string{tc.digest}, []string{tc.key}, Credentials{})
+			got, err := client.Signed(t.Context(), &v1alpha1.GoldenImageRegistry{URL: tc.registry + "/a/b"}, [][]string{{tc.digest}}, []string{tc.key}, Credentials{})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, error %v, want %s", got, err, tc.want)
 			}

@@ -106,7 +106,6 @@ func TestWhatTheAPIServerRefusesOfAGoldenImage(t *testing.T) {
 		{"credentials for a node", from(`"secretRef":"a","pullMethod":"node"`), "secretRef needs pullMethod pod: a node pulls with its own credentials"},
 		{"an architecture that there is not", with(`"architectures":["x86"]`), "spec.architectures[0]: Unsupported value"},
 		{"an architecture twice", with(`"architectures":["amd64","amd64"]`), "Duplicate value"},
-		{"one digest for two architectures", with(`"architectures":["amd64","arm64"],"digest":` + digest), "digest pins one image, so it needs at most one architecture"},
 		{"a digest that is none", with(`"digest":"sha256:01"`), "spec.digest: Invalid value"},
 		{"a window of months", with(`"schedule":{"window":"1000h"}`), "window must be 0s to 168h"},
 		{"nothing to keep", with(`"importsToKeep":0`), "spec.importsToKeep: Invalid value"},

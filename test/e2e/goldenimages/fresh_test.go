@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
 // TestAnImageIsKeptFresh follows an image through its life, as a user with the role edit: the first import, a newer tag, going back, and the
@@ -135,6 +137,47 @@ func TestArchitecturesHaveDataSources(t *testing.T) {
 		}
 		return nil
 	})
+	t.Run("an index is a digest of each", func(t *testing.T) { architecturesGoBack(t, own, digests) })
 	patch(t, own, "fedora", `{"architectures": ["amd64", "s390x"]}`)
 	becomes(t, own, "fedora", "UpToDate", "False CheckFailed: reading "+images+"/arch/fedora:latest: it has no image for linux/s390x, only for amd64, arm64: take s390x out of spec.architectures")
+}
+
+// architecturesGoBack pins an image of two architectures by digests, with kubectl and stencilctl.
+func architecturesGoBack(t *testing.T, own string, older map[string]string) {
+	image := func(line, want string) {
+		t.Helper()
+		binary, err := stencilctl.Binary(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ran, err := stencilctl.Command{Binary: binary, Kubeconfig: owner.Kubeconfig, Line: "image " + line + " -n " + own}.Run(t.Context())
+		if err != nil || ran.Code != 0 || !strings.Contains(ran.Output, want) {
+			t.Fatalf("stencilctl image %s: %v %+v, want %q", line, err, ran, want)
+		}
+	}
+	both := func(dataSource string, digests map[string]string) {
+		t.Helper()
+		for _, architecture := range []string{"amd64", "arm64"} {
+			standsFor(t, own, dataSource+architecture, digests[architecture])
+		}
+	}
+	newer := pushIndex(t, "arch/fedora", "latest", "amd64", "arm64")
+	refresh(t, own, "fedora", "newer")
+	both("fedora-", newer)
+	both("fedora-stable-", newer)
+	image("rollback fedora --poll-interval 200ms --timeout 2m", "rolled back to "+older[""]+" (tag latest)")
+	both("fedora-", older)
+	becomes(t, own, "fedora", "UpToDate", "True Pinned")
+	image("pin fedora --channel stable "+older[""][7:19], "channel stable pinned to "+older[""])
+	both("fedora-stable-", older)
+	image("unpin fedora", "unpinned")
+	both("fedora-", newer)
+	patch(t, own, "fedora", `{"channels": [{"name": "stable", "promote": {"manual": true}}]}`)
+	image("promote fedora stable", "channel stable promoted to "+newer[""])
+	both("fedora-stable-", newer)
+	patch(t, own, "fedora", fmt.Sprintf(`{"digest": %q}`, older["amd64"]))
+	becomes(t, own, "fedora", "UpToDate", "False DigestUnknown: spec.digest: no image for arm64 has the digest "+older["amd64"]+", nor its index: ")
+	both("fedora-", map[string]string{"amd64": older["amd64"], "arm64": newer["arm64"]})
+	patch(t, own, "fedora", `{"digest": null}`)
+	both("fedora-", newer)
 }

@@ -70,7 +70,7 @@ func push(t *testing.T, repository string, tags ...string) string {
 	return digest
 }
 
-// pushIndex pushes an image for several architectures, and returns the digests of each.
+// pushIndex pushes an image for several architectures, and returns the digests of each, and that of the index under "".
 func pushIndex(t *testing.T, repository, tag string, architectures ...string) map[string]string {
 	t.Helper()
 	digests, err := registry.PushIndex(repository, tag, architectures...)

@@ -110,3 +110,31 @@ func TestOnlySignedImagesAreImported(t *testing.T) {
 		t.Errorf("Verified is %s without spec.verify", got)
 	}
 }
+
+// TestTheSignatureOfAnIndexIsThatOfItsImages signs only the manifest that names an image for each architecture, as cosign does without --recursive.
+func TestTheSignatureOfAnIndexIsThatOfItsImages(t *testing.T) {
+	own := namespace(t)
+	const repository = "signed/index"
+	key := newSigner(t)
+	first := pushIndex(t, repository, "latest", "amd64", "arm64")
+	key.sign(t, repository, first[""])
+	must(t, own, manifest("fedora", repository, fmt.Sprintf(`, architectures: [amd64, arm64], verify: {publicKeys: [%s]}`, key.public(t))), "create", "-f", "-")
+	for _, architecture := range []string{"amd64", "arm64"} {
+		standsFor(t, own, "fedora-"+architecture, first[architecture])
+	}
+	second := pushIndex(t, repository, "latest", "amd64", "arm64")
+	// The image of one architecture is signed, that of the other is not.
+	key.sign(t, repository, second["amd64"])
+	refresh(t, own, "fedora", "1")
+	becomes(t, own, "fedora", "UpToDate", fmt.Sprintf("False NotSigned: %s/%s:latest, %s: no signature of spec.verify.publicKeys", images, repository, second["arm64"]))
+	patch(t, own, "fedora", fmt.Sprintf(`{"digest": %q}`, first[""]))
+	becomes(t, own, "fedora", "Verified", "False NotSigned")
+	key.sign(t, repository, second[""])
+	refresh(t, own, "fedora", "2")
+	becomes(t, own, "fedora", "UpToDate", "True Pinned")
+	patch(t, own, "fedora", `{"digest": null}`)
+	for _, architecture := range []string{"amd64", "arm64"} {
+		standsFor(t, own, "fedora-"+architecture, second[architecture])
+	}
+	becomes(t, own, "fedora", "Verified", "True Signed")
+}
