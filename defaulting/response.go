@@ -73,6 +73,10 @@ type Set struct {
 	Source Source `json:"source"`
 }
 
+// RejectedByLibvirt begins the reason of a Skipped for a VM that libvirt cannot define, such as one of
+// an architecture without an emulator.
+const RejectedByLibvirt = "libvirt rejects the VM: "
+
 // Skipped is a field that was left empty, and the reason. A path may stand for several fields:
 // disks[*].
 type Skipped struct {

@@ -2,9 +2,14 @@ package domain
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/vmstencil/stencil/defaulting"
@@ -14,11 +19,18 @@ import (
 // that is passed to libvirt.
 var machineTypePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Check returns what the user must change before the VirtualMachine can be defined: a malformed
-// machine type, lists that are too long, and PCI addresses that are malformed, out of range,
-// shared by two devices or on a bus without PCI addresses.
+// Check returns what the user must change before the VirtualMachine can be defined: an unknown
+// architecture, a malformed machine type, numbers of CPUs that no guest has, lists that are too
+// long, and PCI addresses that are malformed, out of range, shared by two devices or on a bus
+// without PCI addresses.
 func Check(m *PreparedVM) []defaulting.Cause {
-	var causes []defaulting.Cause
+	if _, known := defaultMachineTypes[m.Spec.Architecture]; !known {
+		return []defaulting.Cause{{
+			Path: In("architecture").String(), Value: fmt.Sprintf("%.64s", m.Spec.Architecture),
+			Detail: "KubeVirt has the architectures " + strings.Join(slices.Sorted(maps.Keys(defaultMachineTypes)), ", "),
+		}}
+	}
+	causes := impossibleCPUs(&m.Spec)
 	if machineType := m.Spec.Domain.Machine.Type; !machineTypePattern.MatchString(machineType) {
 		causes = append(causes, defaulting.Cause{
 			Path:   In("domain", "machine", "type").String(),
@@ -58,6 +70,25 @@ func Check(m *PreparedVM) []defaulting.Cause {
 			causes = append(causes, defaulting.Cause{
 				Path:   fmt.Sprintf("spec.template.metadata.annotations[%s]", kubevirtv1.PciInterfaceSlotCountAnnotation),
 				Detail: "must be a number",
+			})
+		}
+	}
+	return causes
+}
+
+// impossibleCPUs returns the limit and the request of CPUs that the sockets of a guest cannot be
+// taken from. KubeVirt takes the last 32 bits of such a number.
+func impossibleCPUs(spec *vmSpec) []defaulting.Cause {
+	var causes []defaulting.Cause
+	path := In("domain", "resources")
+	for _, list := range []struct {
+		name string
+		of   corev1.ResourceList
+	}{{"limits", spec.Domain.Resources.Limits}, {"requests", spec.Domain.Resources.Requests}} {
+		quantity, given := list.of[corev1.ResourceCPU]
+		if given && (quantity.Sign() < 0 || quantity.CmpInt64(math.MaxUint32) > 0) {
+			causes = append(causes, defaulting.Cause{
+				Path: path.Then(list.name, "cpu").String(), Value: quantity.String(), Detail: fmt.Sprintf("must be between 0 and %d", uint32(math.MaxUint32)),
 			})
 		}
 	}

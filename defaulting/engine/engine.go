@@ -171,8 +171,8 @@ func (e *Engine) fill(ctx context.Context, a *answering, vm *kubevirtv1.VirtualM
 		if causes := blame(found.rejection, prepared); len(causes) > 0 {
 			return defaulting.Invalid(causes)
 		}
-		a.skip("spec.template.spec.domain.machine.type", "libvirt rejects the VM: "+found.rejection)
-		a.skip("spec.template.spec.domain.devices", "libvirt rejects the VM: "+found.rejection)
+		a.skip("spec.template.spec.domain.machine.type", defaulting.RejectedByLibvirt+found.rejection)
+		a.skip("spec.template.spec.domain.devices", defaulting.RejectedByLibvirt+found.rejection)
 		return nil
 	}
 	a.response.Devices = devices(found.layout)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -198,8 +199,24 @@ func (h *Handler) apply(ctx context.Context, f *filling, sent map[string]any, re
 	}
 	h.Metrics.count(f.request, result)
 	f.patch.Operations = append(f.patch.Operations, response.Patch...)
-	stamp(f.vm, f.patch, text, "")
-	return f.answer()
+	why := leftOpen(response)
+	stamp(f.vm, f.patch, text, why)
+	answer := f.answer()
+	if answer.Allowed && why != "" {
+		answer = answer.WithWarnings("not all defaults that the guest sees were filled in: " + why + "; the VM gets the others when it is started, as without Stencil")
+	}
+	return answer
+}
+
+// leftOpen returns why libvirt rejects the VM, such as one of an architecture that is foreign to the defaulter; empty if it does not. Other reasons
+// for defaults that are left open are those of the cluster, about which there is an event, or of the VM itself.
+func leftOpen(response *defaulting.Response) string {
+	for _, skipped := range response.Skipped {
+		if strings.HasPrefix(skipped.Reason, defaulting.RejectedByLibvirt) {
+			return skipped.Reason
+		}
+	}
+	return ""
 }
 
 // within reports whether the result differs from the stored VM only at paths where the user's version differs too.

@@ -42,8 +42,10 @@ const unpinned = `{"defaulter":"v1","libvirt":"11.3.0","qemu":"9.2.0","kubevirt"
 
 // defaulter is a fake that pins the machine type and assigns an address to each virtio disk.
 type defaulter struct {
-	err   error
-	asked []*defaulting.Request
+	err error
+	// rejection is a reason for defaults that are left open.
+	rejection string
+	asked     []*defaulting.Request
 }
 
 func (d *defaulter) Defaults(_ context.Context, request *defaulting.Request) (*defaulting.Response, error) {
@@ -52,6 +54,9 @@ func (d *defaulter) Defaults(_ context.Context, request *defaulting.Request) (*d
 		return nil, d.err
 	}
 	response := &defaulting.Response{Environment: environment, Skipped: []defaulting.Skipped{{Path: "spec", Reason: "none"}}}
+	if d.rejection != "" {
+		response.Skipped = append(response.Skipped, defaulting.Skipped{Path: machineTypePath, Reason: d.rejection})
+	}
 	var object map[string]any
 	if err := json.Unmarshal(request.VM, &object); err != nil {
 		return nil, err
@@ -342,6 +347,22 @@ func TestAFailureIsForgottenOnceTheDefaultsAreThere(t *testing.T) {
 	result := patched(t, request, newHandler(&defaulter{}, nil).Handle(t.Context(), request))
 	if strings.Contains(result, contract.AnnotationDefaultsFailed) || !strings.Contains(result, contract.AnnotationDefaultsApplied) {
 		t.Errorf("got %s", result)
+	}
+}
+
+func TestAForeignArchitectureIsReported(t *testing.T) {
+	request := requestOf(t, "team-a", vm(alias, open, ""), "")
+	for reason, reported := range map[string]bool{
+		defaulting.RejectedByLibvirt + "could not find an emulator": true, "the cluster runs KubeVirt v1.9.0": false, "": false,
+	} {
+		response := newHandler(&defaulter{rejection: reason}, nil).Handle(t.Context(), request)
+		result := patched(t, request, response)
+		if warned := len(response.Warnings) == 1 && strings.Contains(response.Warnings[0], reason); warned != reported {
+			t.Errorf("%q: warnings %q", reason, response.Warnings)
+		}
+		if strings.Contains(result, contract.AnnotationDefaultsFailed+`":"`+reason) != reported || !strings.Contains(result, contract.AnnotationDefaultsApplied) {
+			t.Errorf("%q: %s", reason, result)
+		}
 	}
 }
 

@@ -151,6 +151,40 @@ func TestOptingOut(t *testing.T) {
 	})
 }
 
+func TestAMachineOfAForeignArchitectureIsReported(t *testing.T) {
+	discard(t, "team-a", "mainframe")
+	manifest := strings.Replace(vmWith("mainframe", ""), "spec:\n      domain:", "spec:\n      architecture: s390x\n      domain:", 1)
+	out := mustKubectl(t, ada, strings.Replace(manifest, "type: q35", "type: s390-ccw-virtio", 1), "create", "-f", "-")
+	vm := stored(t, "team-a", "mainframe")
+	if got := at(t, vm, "spec", "template", "spec", "architecture"); got != "s390x" {
+		t.Fatalf("architecture %q in %s", got, at(t, vm, "spec"))
+	}
+	failed := at(t, vm, "metadata", "annotations", "defaults.template.kubevirt.io/failed")
+	if !strings.HasPrefix(failed, "libvirt rejects the VM: ") || !strings.Contains(out.Stderr, "Warning: not all defaults that the guest sees were filled in: "+failed) {
+		t.Errorf("annotation %q, output %s", failed, out.Stderr)
+	}
+	if domain(t, vm, "machine", "type") != "s390-ccw-virtio" || domain(t, vm, "cpu", "sockets") != "1" {
+		t.Errorf("stored with %s", domain(t, vm))
+	}
+}
+
+func TestMachinesThatNoGuestCanBeAreRefused(t *testing.T) {
+	for what, want := range map[string]string{
+		"architecture: riscv64":              `spec.template.spec.architecture: Invalid value: "riscv64": KubeVirt has the architectures amd64, arm64, s390x`,
+		`resources: {limits: {cpu: "1e12"}}`: `spec.template.spec.domain.resources.limits.cpu: Invalid value: "1e12": must be between 0 and 4294967295`,
+		`resources: {limits: {cpu: -3}}`:     `spec.template.spec.domain.resources.limits.cpu: Invalid value: "-3": must be between 0 and 4294967295`,
+	} {
+		manifest := strings.Replace(vmWith("impossible", ""), "spec:\n      domain:\n", "spec:\n      domain:\n        "+what+"\n", 1)
+		if strings.HasPrefix(what, "architecture") {
+			manifest = strings.Replace(vmWith("impossible", ""), "spec:\n      domain:", "spec:\n      "+what+"\n      domain:", 1)
+		}
+		out := kubectl(t, ada, manifest, "create", "--dry-run=server", "-f", "-")
+		if out.Code == 0 || !strings.Contains(out.Stderr, want) {
+			t.Errorf("%s: got %s%s, want %s", what, out.Stdout, out.Stderr, want)
+		}
+	}
+}
+
 func TestAMachineThatNobodyCanDefineIsRefused(t *testing.T) {
 	manifest := strings.Replace(vmWith("twice", `, pciAddress: "0000:09:00.0"`), "{name: data, disk: {bus: virtio}}", `{name: data, disk: {bus: virtio, pciAddress: "0000:09:00.0"}}`, 1)
 	discard(t, "team-a", "twice")
