@@ -221,7 +221,7 @@ var clustered = map[string]struct {
 	"capture, deleted":                 {line: "capture web-1 -n shop --wait", answers: map[string][]string{"POST " + requestsAt: {request("")}}},
 	"capture, refused":                 {line: "capture web-1 -n shop", answers: map[string][]string{"POST " + requestsAt: {respondWithError(403, "Forbidden", "ada cannot create it")}}},
 	"capture, a dry run":               {line: "capture web-1 -n shop --dry-run=client -o yaml"},
-	"capture, with all it may ask for": {line: "capture web-1 -n shop --dry-run=client -o yaml --instancetype Keep --run-strategy Keep --secrets Parameterize --secretize --parameterize INSTANCETYPE,SSH_KEY --limit 2h"},
+	"capture, with all it may ask for": {line: "capture web-1 -n shop --dry-run=client -o yaml --instancetype Keep --run-strategy Keep --secrets Parameterize --secretize --keep-layout --parameterize INSTANCETYPE,SSH_KEY --limit 2h"},
 	"capture, with objects": {line: "capture web-1 -n shop --include Services,Secrets", answers: map[string][]string{
 		"POST " + requestsAt: {request("")},
 		"GET " + vmAt + "/web-1": {`{"metadata": {"name": "web-1"}, "spec": {"template": {"metadata": {"labels": {"app": "web"}}, "spec": {"volumes": [

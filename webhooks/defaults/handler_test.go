@@ -34,7 +34,7 @@ var environment = defaulting.Environment{Defaulter: "v1", Libvirt: "11.3.0", QEM
 // stamped is the record that the fake defaulter produces.
 const stamped = `{"defaulter":"v1","libvirt":"11.3.0","qemu":"9.2.0","kubevirt":"v1.8.2","machine":"pc-q35-9.2"}`
 
-// wrote is the record after the defaulter pinned the machine type and assigned an address to the disk.
+// wrote is the record after the defaulter versioned the machine type and assigned an address to the disk.
 var wrote = strings.TrimSuffix(stamped, "}") + `,"alias":"q35","addresses":{"disks/root":"0000:01:00.0"}}`
 
 // unpinned is the record after stencilctl removed these defaults.
@@ -165,12 +165,12 @@ func notes(applied string) string {
 }
 
 const (
-	alias   = "machine: {type: q35}, "
-	pinned  = "machine: {type: pc-q35-9.2}, "
-	older   = "machine: {type: pc-q35-8.0}, "
-	open    = "disk: {bus: virtio}"
-	placed  = `disk: {bus: virtio, pciAddress: "0000:01:00.0"}`
-	further = `disk: {bus: virtio, pciAddress: "0000:07:00.0"}`
+	alias     = "machine: {type: q35}, "
+	versioned = "machine: {type: pc-q35-9.2}, "
+	older     = "machine: {type: pc-q35-8.0}, "
+	open      = "disk: {bus: virtio}"
+	placed    = `disk: {bus: virtio, pciAddress: "0000:01:00.0"}`
+	further   = `disk: {bus: virtio, pciAddress: "0000:07:00.0"}`
 )
 
 func running(vm string) string { return strings.TrimSuffix(vm, "}") + ", status: {created: true}}" }
@@ -199,16 +199,16 @@ func TestWhatIsStored(t *testing.T) {
 		namespace, sent, stored, want string
 		asked                         int
 	}{
-		"a new machine is filled":             {sent: vm(alias, open, ""), want: vm(pinned, placed, notes(wrote)), asked: 1},
-		"its own result changes nothing":      {sent: vm(pinned, placed, notes(stamped)), want: vm(pinned, placed, notes(stamped)), asked: 1},
-		"a record that a user sent is none":   {sent: vm(alias, open, notes("{}")), want: vm(pinned, placed, notes(wrote)), asked: 1},
-		"in a governed namespace as well":     {namespace: "vault", sent: vm(alias, open, ""), want: vm(pinned, placed, notes(wrote)), asked: 1},
-		"its record neither":                  {sent: vm(pinned, placed, notes(wrote)), want: vm(pinned, placed, notes(wrote)), asked: 1},
-		"but for what it cannot have written": {sent: vm(pinned, further, notes(wrote)), want: vm(pinned, further, notes(strings.Replace(stamped, "}", `,"alias":"q35"}`, 1))), asked: 1},
-		"or that it never writes":             {sent: vm(pinned, placed, notes(strings.Replace(wrote, `"q35"`, `"odd"`, 1))), want: vm(pinned, placed, notes(strings.Replace(wrote, `"alias":"q35",`, "", 1))), asked: 1},
+		"a new machine is filled":             {sent: vm(alias, open, ""), want: vm(versioned, placed, notes(wrote)), asked: 1},
+		"its own result changes nothing":      {sent: vm(versioned, placed, notes(stamped)), want: vm(versioned, placed, notes(stamped)), asked: 1},
+		"a record that a user sent is none":   {sent: vm(alias, open, notes("{}")), want: vm(versioned, placed, notes(wrote)), asked: 1},
+		"in a governed namespace as well":     {namespace: "vault", sent: vm(alias, open, ""), want: vm(versioned, placed, notes(wrote)), asked: 1},
+		"its record neither":                  {sent: vm(versioned, placed, notes(wrote)), want: vm(versioned, placed, notes(wrote)), asked: 1},
+		"but for what it cannot have written": {sent: vm(versioned, further, notes(wrote)), want: vm(versioned, further, notes(strings.Replace(stamped, "}", `,"alias":"q35"}`, 1))), asked: 1},
+		"or that it never writes":             {sent: vm(versioned, placed, notes(strings.Replace(wrote, `"q35"`, `"odd"`, 1))), want: vm(versioned, placed, notes(strings.Replace(wrote, `"alias":"q35",`, "", 1))), asked: 1},
 		"a machine that is not to be left alone any more": {
 			sent: vm(alias, open, notes(unpinned)), stored: vm(alias, open, strings.Replace(notes(unpinned), "{", `{defaults.template.kubevirt.io/skip: "true", `, 1)),
-			want: vm(pinned, placed, notes(wrote)), asked: 1,
+			want: vm(versioned, placed, notes(wrote)), asked: 1,
 		},
 		"a machine that wants none": {
 			sent: vm(alias, open, `, annotations: {defaults.template.kubevirt.io/skip: "true", defaults.template.kubevirt.io/applied: x}`),
@@ -216,7 +216,7 @@ func TestWhatIsStored(t *testing.T) {
 		},
 		"a machine without a template": {sent: `{metadata: {name: a}, spec: {}}`, want: `{metadata: {name: a}, spec: {}}`},
 		"a stopped machine that has none yet": {
-			sent: vm(alias, open, ", labels: {a: b}"), stored: vm(alias, "disk: {}", ""), want: vm(pinned, placed, `, labels: {a: b}`+notes(wrote)), asked: 1,
+			sent: vm(alias, open, ", labels: {a: b}"), stored: vm(alias, "disk: {}", ""), want: vm(versioned, placed, `, labels: {a: b}`+notes(wrote)), asked: 1,
 		},
 		"the same manifest again, also of an alias that means another version now": {
 			sent: vm(alias, open, notes("")), stored: vm(older, further, notes("then")), want: vm(older, further, notes("then")),
@@ -225,21 +225,21 @@ func TestWhatIsStored(t *testing.T) {
 			sent: vm(alias, open, ""), stored: running(vm(older, further, notes("then"))), want: vm(older, further, notes("then")),
 		},
 		"a disk that says nothing keeps what it was given": {
-			sent: vm(pinned, "bootOrder: 1", ""), stored: vm(pinned, placed, notes(stamped)), want: vm(pinned, "bootOrder: 1, "+placed, notes(stamped)), asked: 1,
+			sent: vm(versioned, "bootOrder: 1", ""), stored: vm(versioned, placed, notes(stamped)), want: vm(versioned, "bootOrder: 1, "+placed, notes(stamped)), asked: 1,
 		},
 		"a disk on another bus has not the address of the old one": {
-			sent: vm(pinned, "disk: {bus: scsi, pciAddress: x}", ""), stored: vm(pinned, placed, notes(stamped)), want: vm(pinned, "disk: {bus: scsi, pciAddress: x}", notes(stamped)), asked: 1,
+			sent: vm(versioned, "disk: {bus: scsi, pciAddress: x}", ""), stored: vm(versioned, placed, notes(stamped)), want: vm(versioned, "disk: {bus: scsi, pciAddress: x}", notes(stamped)), asked: 1,
 		},
 		"another machine type is another one": {
 			sent: vm("machine: {type: pc-q35-9.0}, ", open, ""), stored: vm(older, further, notes("then")), want: vm("machine: {type: pc-q35-9.0}, ", further, notes("then")), asked: 1,
 		},
 		"the identity of the firmware stays": {
-			sent:   vm(pinned+"firmware: {serial: s}, ", placed, ""),
-			stored: vm(pinned+"firmware: {uuid: u, serial: r}, ", placed, notes("then")),
-			want:   vm(pinned+"firmware: {uuid: u, serial: s}, ", placed, notes("then")), asked: 1,
+			sent:   vm(versioned+"firmware: {serial: s}, ", placed, ""),
+			stored: vm(versioned+"firmware: {uuid: u, serial: r}, ", placed, notes("then")),
+			want:   vm(versioned+"firmware: {uuid: u, serial: s}, ", placed, notes("then")), asked: 1,
 		},
 		"a record that is taken away comes back": {
-			sent: vm(pinned, placed, ""), stored: vm(pinned, placed, notes("then")), want: vm(pinned, placed, notes("then")),
+			sent: vm(versioned, placed, ""), stored: vm(versioned, placed, notes("then")), want: vm(versioned, placed, notes("then")),
 		},
 		"in a governed namespace an update gets nothing that it did not touch": {
 			namespace: "vault", sent: vm(alias+"cpu: {cores: 2}, ", open, ""), stored: vm(alias, open, ""), want: vm(alias+"cpu: {cores: 2}, ", open, ""), asked: 1,
@@ -247,7 +247,7 @@ func TestWhatIsStored(t *testing.T) {
 		"and what it did touch is filled": {
 			namespace: "vault",
 			sent:      `{metadata: {name: a}, spec: {template: {spec: {domain: {machine: {type: pc-q35-9.2}, devices: {disks: [{name: root, ` + placed + `}, {name: data, ` + open + `}]}}}}}}`,
-			stored:    vm(pinned, placed, notes(stamped)),
+			stored:    vm(versioned, placed, notes(stamped)),
 			want:      `{metadata: {name: a` + notes(strings.Replace(stamped, "}", `,"addresses":{"disks/data":"0000:02:00.0"}}`, 1)) + `}, spec: {template: {spec: {domain: {machine: {type: pc-q35-9.2}, devices: {disks: [{name: root, ` + placed + `}, {name: data, disk: {bus: virtio, pciAddress: "0000:02:00.0"}}]}}}}}}`,
 			asked:     1,
 		},

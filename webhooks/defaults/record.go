@@ -7,26 +7,10 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/internal/pinned"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
-
-// applied is the content of the annotation defaults.template.kubevirt.io/applied. stencilctl reads it too, and sets
-// Unpinned.
-type applied struct {
-	Defaulter string `json:"defaulter"`
-	Libvirt   string `json:"libvirt"`
-	QEMU      string `json:"qemu"`
-	KubeVirt  string `json:"kubevirt"`
-	// Machine is the machine type, with its version if the object or the defaulter has one.
-	Machine string `json:"machine,omitempty"`
-	// Alias is the alias from which Machine was pinned; empty if it was not pinned from one.
-	Alias string `json:"alias,omitempty"`
-	// Addresses are the PCI addresses that were filled in, by list and name of the device: disks/root.
-	Addresses map[string]string `json:"addresses,omitempty"`
-	// Unpinned reports that all of these defaults were removed.
-	Unpinned bool `json:"unpinned,omitempty"`
-}
 
 const (
 	machineTypePath = "spec.template.spec.domain.machine.type"
@@ -34,17 +18,17 @@ const (
 )
 
 // recorded decodes the stored annotation. An annotation that cannot be decoded counts as empty.
-func recorded(text string) applied {
-	var a applied
-	if err := json.Unmarshal([]byte(text), &a); err != nil {
-		return applied{}
+func recorded(text string) pinned.Record {
+	read, _, err := pinned.Read(map[string]any{contract.AnnotationDefaultsApplied: text})
+	if err != nil {
+		return pinned.Record{}
 	}
-	return a
+	return read
 }
 
 // record returns the annotation for a response of the defaulter. before is the earlier content of the annotation.
-func record(before applied, object map[string]any, response *defaulting.Response) (string, error) {
-	a := applied{
+func record(before pinned.Record, object map[string]any, response *defaulting.Response) (string, error) {
+	a := pinned.Record{
 		Defaulter: response.Environment.Defaulter,
 		Libvirt:   response.Environment.Libvirt,
 		QEMU:      response.Environment.QEMU,
@@ -52,7 +36,7 @@ func record(before applied, object map[string]any, response *defaulting.Response
 		Machine:   machine.StringAt(machine.MapAt(object, domainAt.Child("machine")...), "type"),
 		Addresses: currentAddresses(before.Addresses, object),
 	}
-	if a.Machine == before.Machine && versionOf(a.Machine, before.Alias) {
+	if a.Machine == before.Machine && pinned.VersionOf(a.Machine, before.Alias) {
 		a.Alias = before.Alias
 	}
 	names := namesOf(object, response)

@@ -1,10 +1,9 @@
 package defaults
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/vmstencil/stencil/internal/pinned"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
@@ -43,26 +42,12 @@ func restoreMachineType(before, after map[string]any, p *mutation.Patch) {
 	described := machine.MapAt(after, "machine")
 	requested := machine.StringAt(described, "type")
 	switch {
-	case stored == "" || stored == requested || requested != "" && !versionOf(stored, requested):
+	case stored == "" || stored == requested || requested != "" && !pinned.VersionOf(stored, requested):
 	case described == nil:
 		p.Put(after, domainAt, "machine", map[string]any{"type": stored})
 	default:
 		p.Put(described, domainAt.Child("machine"), "type", stored)
 	}
-}
-
-// families maps the aliases of machine types to the prefixes of their versions.
-var families = map[string]string{
-	"q35":             "pc-q35-",
-	"pc":              "pc-i440fx-",
-	"virt":            "virt-",
-	"s390-ccw-virtio": "s390-ccw-virtio-",
-}
-
-// versionOf reports whether a machine type is a version of an alias.
-func versionOf(machineType, alias string) bool {
-	family, found := families[alias]
-	return found && strings.HasPrefix(machineType, family)
 }
 
 // targets are the members of a disk that define its device type.

@@ -115,6 +115,16 @@ type VirtualMachineTemplateRequestSpec struct {
 	// +optional
 	Secretize bool `json:"secretize,omitempty"`
 
+	// KeepLayout keeps the version of the machine type, the PCI addresses and the
+	// number of interface slots that were pinned for the guest of the source, so
+	// that guests of the template have the same hardware on KubeVirt's later
+	// releases. Without it, what the defaults webhook has written is left out, and
+	// each new VirtualMachine gets its own; values that a user has specified are
+	// kept in any case. This field is Stencil's own.
+	//
+	// +optional
+	KeepLayout bool `json:"keepLayout,omitempty"`
+
 	// Objects are Services and Secrets that belong to the VirtualMachine, as they
 	// are in the cluster: the user who requests the capture reads them, and
 	// stencilctl does so on request. They become other objects of the template,

@@ -35,6 +35,7 @@ type capturing struct {
 	// chosen are the values of the options, by field of the request.
 	chosen       map[string]*string
 	secretize    bool
+	keepLayout   bool
 	parameterize []string
 	include      []string
 	wait         bool
@@ -132,6 +133,9 @@ func (c *capturing) request(vm machine.Reference, namespace string, objects []an
 		if value := c.chosen[option.field]; *value != "" {
 			spec[option.field] = *value
 		}
+	}
+	if c.keepLayout {
+		spec["keepLayout"] = true
 	}
 	if c.secretize {
 		spec["secretize"] = true

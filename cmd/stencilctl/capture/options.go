@@ -42,6 +42,7 @@ func (c *capturing) options(flags *pflag.FlagSet) {
 		c.chosen[each.field] = value
 		flags.StringVar(value, each.flag, "", fmt.Sprintf("%s: %s (default %s)", each.usage, strings.Join(each.values, " or "), each.values[0]))
 	}
+	flags.BoolVar(&c.keepLayout, "keep-layout", false, "keep the machine type version and the PCI addresses that were pinned for the guest of the VM")
 	flags.BoolVar(&c.secretize, "secretize", false, "VMs of the template have their cloud-init data in a Secret")
 	flags.StringSliceVar(&c.include, "include", nil, "which objects of the VM the template gets too: "+strings.Join(includable, ", "))
 	flags.StringSliceVar(&c.parameterize, "parameterize", nil, "what becomes a parameter besides NAME: "+strings.Join(parts[1:], ", "))

@@ -12,6 +12,7 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
+	"github.com/vmstencil/stencil/internal/pinned"
 	"github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -166,7 +167,7 @@ func (p *pinning) one(ctx context.Context, vm map[string]any, attempt int) error
 	p.done++
 	fmt.Fprintf(p.streams.Out, "%s\n", name)
 	for _, c := range changes {
-		fmt.Fprintf(p.streams.Out, "  %s: %s -> %s\n", c.field, c.from, c.to)
+		fmt.Fprintf(p.streams.Out, "  %s: %s -> %s\n", c.Field, c.From, c.To)
 	}
 	if !p.again {
 		return nil
@@ -180,7 +181,7 @@ func (p *pinning) one(ctx context.Context, vm map[string]any, attempt int) error
 
 // prepare changes a VirtualMachine to what is stored first. If it returns nil changes and no
 // error, nothing has to be stored before the defaults are filled in.
-func (p *pinning) prepare(vm map[string]any) ([]change, error) {
+func (p *pinning) prepare(vm map[string]any) ([]pinned.Change, error) {
 	if !p.again {
 		return unpin(vm)
 	}
@@ -191,11 +192,11 @@ func (p *pinning) prepare(vm map[string]any) ([]change, error) {
 	if !errors.Is(err, errNothing) {
 		return changes, err
 	}
-	_, text, err := recordOf(virtualmachine.MapAt(vm, "metadata", "annotations"))
+	_, text, err := pinned.Read(virtualmachine.MapAt(vm, "metadata", "annotations"))
 	if err != nil {
 		return nil, err
 	}
-	return []change{}, setAside(vm, text)
+	return []pinned.Change{}, setAside(vm, text)
 }
 
 // fill lets the defaults webhook fill in a VirtualMachine that was set aside.
@@ -224,12 +225,12 @@ func (p *pinning) fill(ctx context.Context, name string, vm map[string]any) erro
 		p.skip(name, fmt.Errorf("what was taken out is not filled in: %s", failed))
 		return nil
 	}
-	written, _, err := recordOf(annotations)
+	written, _, err := pinned.Read(annotations)
 	if err != nil {
 		p.skip(name, err)
 		return nil
 	}
-	fmt.Fprintf(p.streams.Out, "  filled in: machine type %s, %d PCI addresses\n", written.MachineType, len(written.Addresses))
+	fmt.Fprintf(p.streams.Out, "  filled in: machine type %s, %d PCI addresses\n", written.Machine, len(written.Addresses))
 	return nil
 }
 

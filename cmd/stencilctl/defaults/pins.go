@@ -4,29 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/internal/pinned"
 	"github.com/vmstencil/stencil/template/virtualmachine"
 )
-
-// record is the relevant part of the record that the defaults webhook writes.
-type record struct {
-	MachineType string `json:"machine"`
-	// Alias is the alias that MachineType replaced.
-	Alias string `json:"alias"`
-	// Addresses are the addresses that it wrote, by list and name of the device.
-	Addresses map[string]string `json:"addresses"`
-	// Unpinned means that unpin has removed all of them.
-	Unpinned bool `json:"unpinned"`
-}
-
-// change is a value written by defaulting that is removed.
-type change struct {
-	field, from, to string
-}
 
 // Reasons why a VirtualMachine is not changed.
 var (
@@ -35,33 +17,19 @@ var (
 	errLeft    = errors.New("it is excluded by its annotation " + contract.AnnotationDefaultsSkip)
 )
 
-// families maps the aliases of machine types to the prefixes of their versions.
-var families = map[string]string{"q35": "pc-q35-", "pc": "pc-i440fx-", "virt": "virt-", "s390-ccw-virtio": "s390-ccw-virtio-"}
-
 // unpin removes the values that defaulting has written, and no user-specified ones: a value
 // counts as written by defaulting while it equals the record. From then on defaulting skips the
 // VirtualMachine. It returns the removed values.
-func unpin(vm map[string]any) ([]change, error) {
+func unpin(vm map[string]any) ([]pinned.Change, error) {
 	if runs(vm) {
 		return nil, errRuns
 	}
 	annotations := virtualmachine.MapAt(vm, "metadata", "annotations")
-	written, text, err := recordOf(annotations)
+	written, text, err := pinned.Read(annotations)
 	if err != nil {
 		return nil, err
 	}
-	domain := virtualmachine.MapAt(vm, "spec", "template", "spec", "domain")
-	var changes []change
-	if machine := virtualmachine.MapAt(domain, "machine"); written.Alias != "" && machine["type"] == written.MachineType && written.versionOfAlias() {
-		machine["type"] = written.Alias
-		changes = append(changes, change{"machine type", written.MachineType, written.Alias})
-	}
-	for _, name := range slices.Sorted(maps.Keys(written.Addresses)) {
-		if holder := holderOf(domain, name); holder != nil && holder["pciAddress"] == written.Addresses[name] {
-			delete(holder, "pciAddress")
-			changes = append(changes, change{"PCI address of " + name, written.Addresses[name], "left open"})
-		}
-	}
+	changes := written.Remove(virtualmachine.MapAt(vm, "spec", "template", "spec", "domain"))
 	if len(changes) == 0 {
 		return nil, errNothing
 	}
@@ -96,7 +64,7 @@ func reopen(vm map[string]any) error {
 		return errRuns
 	}
 	annotations := virtualmachine.MapAt(vm, "metadata", "annotations")
-	written, _, err := recordOf(annotations)
+	written, _, err := pinned.Read(annotations)
 	if err != nil {
 		return err
 	}
@@ -119,43 +87,4 @@ func runs(vm map[string]any) bool {
 		return true
 	}
 	return spec["runStrategy"] == "Always" || spec["runStrategy"] == "RerunOnFailure"
-}
-
-// recordOf returns the record, decoded into its type and as a map; both are empty without one.
-func recordOf(annotations map[string]any) (record, map[string]any, error) {
-	text, _ := annotations[contract.AnnotationDefaultsApplied].(string)
-	var read record
-	raw := map[string]any{}
-	if text == "" {
-		return read, raw, nil
-	}
-	if err := errors.Join(json.Unmarshal([]byte(text), &read), json.Unmarshal([]byte(text), &raw)); err != nil {
-		return read, nil, fmt.Errorf("its annotation %s cannot be read: %w", contract.AnnotationDefaultsApplied, err)
-	}
-	return read, raw, nil
-}
-
-// versionOfAlias reports whether the machine type is a version of the alias. Users can write
-// the record of a VirtualMachine that defaulting skips, so its values must not be copied into
-// the spec unchecked.
-func (r record) versionOfAlias() bool {
-	family, known := families[r.Alias]
-	return known && strings.HasPrefix(r.MachineType, family)
-}
-
-// holderOf returns the object that holds the address of a device, such as disks/root.
-func holderOf(domain map[string]any, device string) map[string]any {
-	list, name, _ := strings.Cut(device, "/")
-	items, _ := virtualmachine.MapAt(domain, "devices")[list].([]any)
-	for _, item := range items {
-		found, _ := item.(map[string]any)
-		if found["name"] != name {
-			continue
-		}
-		if list == "disks" {
-			return virtualmachine.MapAt(found, "disk")
-		}
-		return found
-	}
-	return nil
 }

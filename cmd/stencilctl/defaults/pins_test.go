@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/vmstencil/stencil/internal/pinned"
 	"github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -21,8 +22,8 @@ func decoded(t *testing.T, text string) map[string]any {
 	return vm
 }
 
-// pinned returns a VirtualMachine with a record; disk is added to the fields of its disk.
-func pinned(record, machineType, disk, more string) string {
+// withRecord returns a VirtualMachine with a record; disk is added to the fields of its disk.
+func withRecord(record, machineType, disk, more string) string {
 	return `{metadata: {name: a, annotations: {defaults.template.kubevirt.io/applied: '` + record + `'}}, ` + more + `spec: {runStrategy: Halted, template: {spec: {domain: {machine: {type: ` + machineType +
 		`}, devices: {disks: [{name: root, disk: {bus: virtio` + disk + `}}], interfaces: [{name: default, pciAddress: "0000:01:00.0"}]}}}}}}`
 }
@@ -33,27 +34,27 @@ func TestUnpinTakesOutWhatTheRecordSays(t *testing.T) {
 	const address = `, pciAddress: "0000:07:00.0"`
 	for name, tc := range map[string]struct {
 		vm      string
-		want    []change
+		want    []pinned.Change
 		wantErr error
 		// wantText is in the error.
 		wantText string
 	}{
 		"all of it": {
-			vm: pinned(wrote, "pc-q35-9.2", address, ""),
-			want: []change{
-				{"machine type", "pc-q35-9.2", "q35"}, {"PCI address of disks/root", "0000:07:00.0", "left open"}, {"PCI address of interfaces/default", "0000:01:00.0", "left open"},
+			vm: withRecord(wrote, "pc-q35-9.2", address, ""),
+			want: []pinned.Change{
+				{Field: "machine type", From: "pc-q35-9.2", To: "q35"}, {Field: "PCI address of disks/root", From: "0000:07:00.0", To: "left open"}, {Field: "PCI address of interfaces/default", From: "0000:01:00.0", To: "left open"},
 			},
 		},
 		"but not what a person has changed since": {
-			vm:   pinned(wrote, "pc-q35-8.0", `, pciAddress: "0000:08:00.0"`, ""),
-			want: []change{{"PCI address of interfaces/default", "0000:01:00.0", "left open"}},
+			vm:   withRecord(wrote, "pc-q35-8.0", `, pciAddress: "0000:08:00.0"`, ""),
+			want: []pinned.Change{{Field: "PCI address of interfaces/default", From: "0000:01:00.0", To: "left open"}},
 		},
-		"nor what a person wrote from the start":   {vm: pinned(`{"machine":"pc-q35-9.2"}`, "pc-q35-9.2", address, ""), wantErr: errNothing},
+		"nor what a person wrote from the start":   {vm: withRecord(`{"machine":"pc-q35-9.2"}`, "pc-q35-9.2", address, ""), wantErr: errNothing},
 		"nor anything without a record":            {vm: `{metadata: {name: a}, spec: {template: {spec: {domain: {machine: {type: pc-q35-9.2}}}}}}`, wantErr: errNothing},
-		"nor for a machine type of another family": {vm: pinned(`{"machine":"pc-q35-9.2","alias":"microvm"}`, "pc-q35-9.2", "", ""), wantErr: errNothing},
-		"nor of a machine that runs":               {vm: pinned(wrote, "pc-q35-9.2", address, "status: {created: true}, "), wantErr: errRuns},
-		"nor of one that will":                     {vm: strings.Replace(pinned(wrote, "pc-q35-9.2", address, ""), "Halted", "Always", 1), wantErr: errRuns},
-		"nor where the record is none":             {vm: pinned("odd", "pc-q35-9.2", address, ""), wantText: "cannot be read"},
+		"nor for a machine type of another family": {vm: withRecord(`{"machine":"pc-q35-9.2","alias":"microvm"}`, "pc-q35-9.2", "", ""), wantErr: errNothing},
+		"nor of a machine that runs":               {vm: withRecord(wrote, "pc-q35-9.2", address, "status: {created: true}, "), wantErr: errRuns},
+		"nor of one that will":                     {vm: strings.Replace(withRecord(wrote, "pc-q35-9.2", address, ""), "Halted", "Always", 1), wantErr: errRuns},
+		"nor where the record is none":             {vm: withRecord("odd", "pc-q35-9.2", address, ""), wantText: "cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			vm := decoded(t, tc.vm)
@@ -61,7 +62,7 @@ func TestUnpinTakesOutWhatTheRecordSays(t *testing.T) {
 			if !errors.Is(err, tc.wantErr) && tc.wantText == "" || tc.wantText != "" && (err == nil || !strings.Contains(err.Error(), tc.wantText)) {
 				t.Fatalf("error %v, want %v%s", err, tc.wantErr, tc.wantText)
 			}
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(change{})); diff != "" {
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
 			if err != nil {

@@ -107,6 +107,9 @@ func Convert(vm map[string]any, options Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !options.Spec.KeepLayout {
+		unpin(metadata, template)
+	}
 	c.vmSpec(spec)
 	c.identity(guest)
 	c.state(guest)

@@ -150,7 +150,6 @@ spec:
   template:
     metadata:
       labels: {kubevirt.io/vm: web-2, kubevirt.io/domain: other}
-      annotations: {kubevirt.io/pci-topology-version: v3}
     spec:
       domain:
         machine: {type: pc-q35-rhel9.6.0}
