@@ -18,6 +18,12 @@ import (
 // SetupApprovals adds the reconcilers of approvals: governed labels, exempt users and the audit. Setup calls it; a test may
 // run these reconcilers alone.
 func SetupApprovals(mgr manager.Manager, o Options) error {
+	_, err := setupApprovals(mgr, o)
+	return err
+}
+
+// setupApprovals returns the watches of what runs besides.
+func setupApprovals(mgr manager.Manager, o Options) (*observed.Watch, error) {
 	covered, err := coverage.New(coverage.Options{
 		Config:       mgr.GetConfig(),
 		HTTPClient:   mgr.GetHTTPClient(),
@@ -25,14 +31,14 @@ func SetupApprovals(mgr manager.Manager, o Options) error {
 		OwnNamespace: o.Namespace,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := mgr.Add(covered); err != nil {
-		return fmt.Errorf("adding the watches of approvals and namespaces: %w", err)
+		return nil, fmt.Errorf("adding the watches of approvals and namespaces: %w", err)
 	}
 	statuses, err := statuswriter.New(mgr.GetConfig())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	labels := governed.New(governed.Options{
 		Coverage:  covered,
@@ -43,10 +49,10 @@ func SetupApprovals(mgr manager.Manager, o Options) error {
 		Namespace: o.Namespace,
 	})
 	if err := labels.SetupWithManager(mgr); err != nil {
-		return err
+		return nil, err
 	}
 	if err := setupExemptions(mgr, o, covered, statuses); err != nil {
-		return err
+		return nil, err
 	}
 	return setupAudit(mgr, o, covered)
 }
@@ -80,14 +86,14 @@ func setupExemptions(mgr manager.Manager, o Options, covered *coverage.Watch, st
 	return reconciler.SetupWithManager(mgr, covered)
 }
 
-// setupAudit adds the audit, and the watches of what runs.
-func setupAudit(mgr manager.Manager, o Options, covered *coverage.Watch) error {
+// setupAudit adds the audit, and the watches of what runs, which it returns.
+func setupAudit(mgr manager.Manager, o Options, covered *coverage.Watch) (*observed.Watch, error) {
 	running, err := observed.New(mgr.GetConfig(), mgr.GetLogger().WithName("audit"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := mgr.Add(running); err != nil {
-		return fmt.Errorf("adding the watches of what runs: %w", err)
+		return nil, fmt.Errorf("adding the watches of what runs: %w", err)
 	}
 	options := audit.Options{
 		Config:     mgr.GetConfig(),
@@ -114,7 +120,7 @@ func setupAudit(mgr manager.Manager, o Options, covered *coverage.Watch) error {
 	}
 	audits, err := audit.New(options)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return audits.SetupWithManager(mgr)
+	return running, audits.SetupWithManager(mgr)
 }

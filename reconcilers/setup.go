@@ -16,6 +16,7 @@ import (
 	policycache "github.com/vmstencil/stencil/cache/policies"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/exemption"
+	"github.com/vmstencil/stencil/reconcilers/audit/observed"
 	"github.com/vmstencil/stencil/reconcilers/capture"
 	"github.com/vmstencil/stencil/reconcilers/compliance"
 	"github.com/vmstencil/stencil/reconcilers/goldenimage"
@@ -94,13 +95,15 @@ type Audit struct {
 // Setup adds the reconcilers that the leader runs, except for the one of caBundles, which belongs to the source of
 // certificates. The caller adds the caches.
 func Setup(mgr manager.Manager, o Options) error {
-	if err := SetupApprovals(mgr, o); err != nil {
+	running, err := setupApprovals(mgr, o)
+	if err != nil {
 		return err
 	}
 	if err := setupCompliance(mgr, o); err != nil {
 		return err
 	}
-	if err := setupReadiness(mgr, o); err != nil {
+	dependents, err := setupReadiness(mgr, o)
+	if err != nil {
 		return err
 	}
 	if err := setupPolicies(mgr, o); err != nil {
@@ -115,7 +118,7 @@ func Setup(mgr manager.Manager, o Options) error {
 	if err := setupObjects(mgr, o); err != nil {
 		return err
 	}
-	if err := setupGoldenImages(mgr, o); err != nil {
+	if err := setupGoldenImages(mgr, o, dependents, running); err != nil {
 		return err
 	}
 	if o.PolicyLibrary != "" {
@@ -162,8 +165,8 @@ func setupCompliance(mgr manager.Manager, o Options) error {
 	return templates.SetupWithManager(mgr)
 }
 
-// setupReadiness adds the reconciler that reports whether templates are usable.
-func setupReadiness(mgr manager.Manager, o Options) error {
+// setupReadiness adds the reconciler that reports whether templates are usable, and returns what they depend on.
+func setupReadiness(mgr manager.Manager, o Options) (*readiness.Dependents, error) {
 	return readiness.SetupWithManager(mgr, readiness.Options{
 		Config:     mgr.GetConfig(),
 		Templates:  o.Templates,
@@ -233,7 +236,7 @@ func setupObjects(mgr manager.Manager, o Options) error {
 }
 
 // setupGoldenImages adds the reconciler that keeps golden images fresh.
-func setupGoldenImages(mgr manager.Manager, o Options) error {
+func setupGoldenImages(mgr manager.Manager, o Options, dependents *readiness.Dependents, running *observed.Watch) error {
 	if o.ImageAccount == "" {
 		return nil
 	}
@@ -244,6 +247,8 @@ func setupGoldenImages(mgr manager.Manager, o Options) error {
 		AllowedNetworks: o.ImageNetworks,
 		Templates:       o.Templates,
 		DryRun:          o.ReadinessDryRun,
+		Dependents:      dependents,
+		VirtualMachines: running,
 		Recorder:        mgr.GetEventRecorder("stencil-golden-images"),
 		Registerer:      o.Registerer,
 		Logger:          mgr.GetLogger().WithName("golden-images"),

@@ -137,6 +137,9 @@ func (c *Cache) Get(namespace, name string) *Template {
 // List returns all templates, in no order.
 func (c *Cache) List() []*Template { return c.index.List() }
 
+// Len returns the number of templates.
+func (c *Cache) Len() int { return c.index.Len() }
+
 // Changed returns a channel that is closed as soon as a template is added or deleted, or its content, labels or annotations
 // change.
 func (c *Cache) Changed() <-chan struct{} { return c.changed.Changed() }

@@ -148,6 +148,12 @@ func indexed(image *v1alpha1.GoldenImage) {
 	image.Status.Architectures[0].Current, image.Status.Architectures[1].Current = &image.Status.History[0], &image.Status.History[1]
 }
 
+func used(templates, vms int32) func(*v1alpha1.GoldenImage) {
+	return func(image *v1alpha1.GoldenImage) {
+		image.Status.Usage = &v1alpha1.GoldenImageUsage{Templates: templates, VirtualMachines: &vms}
+	}
+}
+
 func fresh(image *v1alpha1.GoldenImage) {
 	image.Generation, image.Status = 1, v1alpha1.GoldenImageStatus{}
 }
@@ -163,7 +169,7 @@ var imageCommands = map[string]struct {
 	answers map[string][]string
 }{
 	"list": {"list -n golden", map[string][]string{"GET " + imagesAt: {fmt.Sprintf(`{"items": [%s, %s, %s]}`,
-		fedora(channels, importedAgo(26*time.Hour)), fedora(fresh, func(i *v1alpha1.GoldenImage) { i.Name = "debian" }),
+		fedora(channels, used(3, 41), importedAgo(26*time.Hour)), fedora(fresh, func(i *v1alpha1.GoldenImage) { i.Name = "debian" }),
 		fedora(twoArchitectures, importedAgo(50*time.Hour), func(i *v1alpha1.GoldenImage) { i.Name = "many" }))}}},
 	"list, all namespaces": {"list -A", map[string][]string{"GET " + allImagesAt: {`{"items": [` + fedora(importedAgo(5*time.Hour)) + `]}`}}},
 	"list, as YAML":        {"list -n golden -o yaml", map[string][]string{"GET " + imagesAt: {`{"items": [` + fedora() + `]}`}}},

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -65,11 +66,14 @@ type Options struct {
 	// AllowedNetworks are private networks in which sources may be.
 	AllowedNetworks []netip.Prefix
 	// Templates are those with which channels test images, in dry runs by the manager if DryRun is set.
-	Templates  Templates
-	DryRun     bool
-	Recorder   events.EventRecorder
-	Registerer prometheus.Registerer
-	Logger     logr.Logger
+	Templates Templates
+	DryRun    bool
+	// Dependents and VirtualMachines are those that use DataSources.
+	Dependents      Dependents
+	VirtualMachines VirtualMachines
+	Recorder        events.EventRecorder
+	Registerer      prometheus.Registerer
+	Logger          logr.Logger
 }
 
 // Reconciler reconciles GoldenImages.
@@ -84,6 +88,7 @@ type Reconciler struct {
 	metrics    *metrics
 	cluster    identity
 	tests      tests
+	usage      *usage
 }
 
 // New returns a Reconciler. It fails when no client can be made of the configuration, or if the metrics are already registered.
@@ -109,6 +114,10 @@ func New(o Options) (*Reconciler, error) {
 		r.tests.client = r.images
 	}
 	r.wake = newWake(partial, served, o.Logger)
+	r.usage = &usage{
+		templates: o.Dependents, vms: o.VirtualMachines, wake: r.wake, images: r.images, statuses: r.statuses, metrics: r.metrics,
+		changed: workqueue.NewTyped[types.NamespacedName](),
+	}
 	return r, nil
 }
 
@@ -117,6 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !r.wake.synced() {
 		return reconcile.Result{RequeueAfter: syncInterval}, nil
 	}
+	r.usage.soon(request.NamespacedName)
 	object, err := r.images.Resource(goldenImages).Namespace(request.Namespace).Get(ctx, request.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		r.metrics.forget(request.NamespacedName)
@@ -302,7 +312,10 @@ func (r *Reconciler) writeStatus(ctx context.Context, image *v1alpha1.GoldenImag
 		status.Conditions[i].Message = excerpt.Of(status.Conditions[i].Message, maximumMessage)
 	}
 	r.metrics.observe(name, &status)
-	if equality.Semantic.DeepEqual(image.Status, status) {
+	// Another writer has the usage.
+	stored := image.Status
+	stored.Usage, status.Usage = nil, nil
+	if equality.Semantic.DeepEqual(stored, status) {
 		return nil
 	}
 	return r.statuses.Apply(ctx, statuswriter.GoldenImage(image), fieldManager, status)

@@ -19,5 +19,8 @@ const (
 
 // SetupWithManager adds the reconciler to the manager, which runs it on the leader.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
-	return single.Add(mgr, single.Controller{Name: controllerName, Reconciler: r, Workers: concurrency, ShortestRetry: shortestRetry, LongestRetry: longestRetry}, r.wake.source())
+	if err := single.Add(mgr, single.Controller{Name: controllerName, Reconciler: r, Workers: concurrency, ShortestRetry: shortestRetry, LongestRetry: longestRetry}, r.wake.source()); err != nil {
+		return err
+	}
+	return single.Add(mgr, single.Controller{Name: usageControllerName, Reconciler: r.usage, ShortestRetry: shortestRetry, LongestRetry: longestRetry}, r.usage.source())
 }

@@ -2,6 +2,7 @@ package goldenimage
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/go-logr/logr"
@@ -20,8 +21,9 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/internal/single"
 )
 
-// note is what is stored of a watched object: the GoldenImage and the DataImportCron in its labels.
-type note struct{ Image, Cron string }
+// note is what is stored of a watched object: the GoldenImage and the DataImportCron in its labels. Of a GoldenImage it is the version without
+// its status, which this package writes.
+type note struct{ Image, Cron, Version string }
 
 type index = watching.Index[*metav1.PartialObjectMetadata, note]
 
@@ -45,12 +47,15 @@ type change struct {
 
 func newWake(partial metadata.Interface, served discovery.ServerResourcesInterface, log logr.Logger) *wake {
 	w := &wake{partial: partial, served: served, log: log, changed: workqueue.NewTyped[change]()}
-	watched := func(kind string) *index {
+	labels := func(object *metav1.PartialObjectMetadata, _ note, _ bool) (note, error) {
+		return note{Image: object.Labels[v1alpha1.LabelGoldenImage], Cron: object.Labels[goldenimage.LabelDataImportCron]}, nil
+	}
+	version := func(object *metav1.PartialObjectMetadata, _ note, _ bool) (note, error) {
+		return note{Version: fmt.Sprint(object.UID, object.Generation, object.Annotations, object.DeletionTimestamp, object.Finalizers)}, nil
+	}
+	watched := func(kind string, convert func(*metav1.PartialObjectMetadata, note, bool) (note, error), equal func(before, after note) bool) *index {
 		return watching.NewIndex(watching.Options[*metav1.PartialObjectMetadata, note]{
-			Kind: kind,
-			Convert: func(object *metav1.PartialObjectMetadata, _ note, _ bool) (note, error) {
-				return note{object.Labels[v1alpha1.LabelGoldenImage], object.Labels[goldenimage.LabelDataImportCron]}, nil
-			},
+			Kind: kind, Convert: convert, Equal: equal,
 			Changed: func(update watching.Update[note]) {
 				for _, each := range update.Changes {
 					w.changed.Add(change{each.Namespace, each.Name, each.Before})
@@ -61,8 +66,10 @@ func newWake(partial metadata.Interface, served discovery.ServerResourcesInterfa
 			},
 		})
 	}
-	w.images = watched(goldenImages.Resource)
-	w.sources, w.crons, w.volumes = watched(goldenimage.DataSources.Resource), watched(goldenimage.DataImportCrons.Resource), watched(goldenimage.DataVolumes.Resource)
+	w.images = watched(goldenImages.Resource, version, func(before, after note) bool { return before == after })
+	// The status of the others counts.
+	w.sources, w.crons = watched(goldenimage.DataSources.Resource, labels, nil), watched(goldenimage.DataImportCrons.Resource, labels, nil)
+	w.volumes = watched(goldenimage.DataVolumes.Resource, labels, nil)
 	return w
 }
 

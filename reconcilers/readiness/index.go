@@ -15,15 +15,18 @@ import (
 type index struct {
 	mutex      sync.Mutex
 	dependents map[sources.Key][]types.NamespacedName
+	// referenced has all templates that were read, also those that depend on nothing.
 	referenced map[types.NamespacedName][]sources.Key
 	texts      intern.Texts
+	// changed is called for each object of which a template begins or ends to depend. It is optional, and must not call the index.
+	changed func(sources.Key)
 }
 
 func newIndex() *index {
 	return &index{dependents: map[sources.Key][]types.NamespacedName{}, referenced: map[types.NamespacedName][]sources.Key{}}
 }
 
-// set stores the objects that a template has read, each once; none removes the template. It returns whether there are objects that the
+// set stores the objects that a template has read, each once; nil removes the template. It returns whether there are objects that the
 // index did not contain for the template.
 func (x *index) set(template types.NamespacedName, seen []sources.Key) (more bool) {
 	x.mutex.Lock()
@@ -32,9 +35,10 @@ func (x *index) set(template types.NamespacedName, seen []sources.Key) (more boo
 	for _, key := range before {
 		if !slices.Contains(seen, key) {
 			x.remove(key, template)
+			x.notify(key)
 		}
 	}
-	if len(seen) == 0 {
+	if seen == nil {
 		delete(x.referenced, template)
 		return false
 	}
@@ -44,6 +48,7 @@ func (x *index) set(template types.NamespacedName, seen []sources.Key) (more boo
 		if !slices.Contains(before, key) {
 			more = true
 			x.dependents[kept[i]] = append(x.dependents[kept[i]], template)
+			x.notify(key)
 		}
 	}
 	x.referenced[template] = kept
@@ -80,4 +85,17 @@ func (x *index) of(key sources.Key) []types.NamespacedName {
 		}
 	}
 	return found
+}
+
+func (x *index) notify(key sources.Key) {
+	if x.changed != nil {
+		x.changed(key)
+	}
+}
+
+// size returns the number of templates that were read.
+func (x *index) size() int {
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	return len(x.referenced)
 }

@@ -325,6 +325,7 @@ type library struct{ *world }
 func (l library) Get(namespace, name string) *templatecache.Template {
 	return l.template(types.NamespacedName{Namespace: namespace, Name: name})
 }
+func (l library) Len() int                      { return 1 }
 func (l library) Synced() bool                  { return true }
 func (l library) Listen(templatecache.Listener) {}
 

@@ -28,6 +28,7 @@ import (
 // Templates returns the templates; templatecache.Cache implements it.
 type Templates interface {
 	Get(namespace, name string) *templatecache.Template
+	Len() int
 	Synced() bool
 	Listen(templatecache.Listener)
 }
@@ -112,7 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // gather reads the state of a template's dependencies.
 func (r *Reconciler) gather(name types.NamespacedName, t *templatecache.Template) (observation, []sources.Key) {
 	o := observation{generation: t.Generation, compliance: meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionPolicyCompliant), now: r.options.Clock.Now()}
-	resolver := &resolver{lookup: r.sources}
+	resolver := &resolver{lookup: r.sources, seen: []sources.Key{}}
 	_, o.invalid = t.Compiled()
 	if outline, problem := sample.Outline(t); problem != nil {
 		o.unrendered = problem

@@ -31,15 +31,15 @@ const (
 	sourceStartTimeout = time.Hour
 )
 
-// SetupWithManager adds a Reconciler and its watches to the manager, which runs them on the leader.
-func SetupWithManager(mgr manager.Manager, o Options) error {
+// SetupWithManager adds a Reconciler and its watches to the manager, which runs them on the leader. It returns what templates depend on.
+func SetupWithManager(mgr manager.Manager, o Options) (*Dependents, error) {
 	writer, err := statuswriter.New(o.Config)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	metrics, err := newMetrics(o.Registerer)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r := newReconciler(o, apiServer{writer}, metrics)
 	queue := &requests{}
@@ -49,27 +49,27 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		}
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.sources = found
 	if err := mgr.Add(manager.RunnableFunc(found.Start)); err != nil {
-		return fmt.Errorf("adding the watches of what templates depend on: %w", err)
+		return nil, fmt.Errorf("adding the watches of what templates depend on: %w", err)
 	}
 	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		r.announcer.run(ctx, r.identify)
 		return nil
 	})); err != nil {
-		return fmt.Errorf("adding the events of template readiness: %w", err)
+		return nil, fmt.Errorf("adding the events of template readiness: %w", err)
 	}
 	if o.DryRun {
 		// The client's rate limit is far above that of dry runs.
 		client, err := dynamic.NewForConfig(o.Config)
 		if err != nil {
-			return fmt.Errorf("making the client of the dry runs of templates: %w", err)
+			return nil, fmt.Errorf("making the client of the dry runs of templates: %w", err)
 		}
 		r.dryRuns = newDryRuns(o.Templates, dryRunner{client}, metrics, r.options.Clock, queue.add)
 		if err := mgr.Add(manager.RunnableFunc(r.dryRuns.Start)); err != nil {
-			return fmt.Errorf("adding the dry runs of templates: %w", err)
+			return nil, fmt.Errorf("adding the dry runs of templates: %w", err)
 		}
 	}
 	one, err := controller.New("template-readiness", mgr, controller.Options{
@@ -81,7 +81,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		UsePriorityQueue: ptr.To(false),
 	})
 	if err != nil {
-		return fmt.Errorf("making the controller of template readiness: %w", err)
+		return nil, fmt.Errorf("making the controller of template readiness: %w", err)
 	}
 	if err := one.Watch(source.Func(func(_ context.Context, into workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		queue.flow(into)
@@ -92,9 +92,9 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		})
 		return nil
 	})); err != nil {
-		return fmt.Errorf("adding the templates to the controller of template readiness: %w", err)
+		return nil, fmt.Errorf("adding the templates to the controller of template readiness: %w", err)
 	}
-	return nil
+	return &Dependents{r.index, func() bool { return o.Templates.Synced() && r.index.size() >= o.Templates.Len() }}, nil
 }
 
 // requests adds requests to the queue of the controller once that exists. Earlier requests are dropped: every template is requested at the

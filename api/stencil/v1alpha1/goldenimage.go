@@ -20,6 +20,8 @@ import (
 // +kubebuilder:printcolumn:name="Imported",type=date,JSONPath=`.status.architectures[0].current.importedAt`
 // +kubebuilder:printcolumn:name="UpToDate",type=string,JSONPath=`.status.conditions[?(@.type=="UpToDate")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="UpToDate")].reason`
+// +kubebuilder:printcolumn:name="Templates",type=integer,JSONPath=`.status.usage.templates`,priority=1
+// +kubebuilder:printcolumn:name="VMs",type=integer,JSONPath=`.status.usage.virtualMachines`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type GoldenImage struct {
 	metav1.TypeMeta `json:",inline"`

@@ -42,6 +42,11 @@ type GoldenImageStatus struct {
 	// +kubebuilder:validation:MaxItems=120
 	History []ImportedImage `json:"history,omitempty"`
 
+	// Usage is where the DataSources of the image are used. It may be some seconds old.
+	//
+	// +optional
+	Usage *GoldenImageUsage `json:"usage,omitempty"`
+
 	// LastCheckTime is the time of the last check of the source that succeeded.
 	//
 	// +optional
@@ -79,6 +84,20 @@ type GoldenImageStatus struct {
 	//
 	// +optional
 	CheckedSource string `json:"checkedSource,omitempty"`
+}
+
+// GoldenImageUsage is where the DataSources of an image are used: all of them, those of channels and architectures too.
+type GoldenImageUsage struct {
+	// Templates is the number of templates with a disk from one of the DataSources.
+	//
+	// +required
+	Templates int32 `json:"templates"`
+
+	// VirtualMachines is the number of VirtualMachines with a disk whose dataVolumeTemplate names one of the DataSources. It does not exist if KubeVirt
+	// is not installed.
+	//
+	// +optional
+	VirtualMachines *int32 `json:"virtualMachines,omitempty"`
 }
 
 // GoldenImageArchitecture is the image of one architecture.

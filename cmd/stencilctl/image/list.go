@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,7 +38,8 @@ func newList(streams cli.Streams) *cobra.Command {
 		Short: "List golden images",
 		Long: `List golden images, with the image that each DataSource stands for: one line for each architecture.
 
-STATE is the reason of the condition UpToDate.`,
+STATE is the reason of the condition UpToDate. TEMPLATES and VMS are the numbers of templates and VMs with a disk from one of the
+DataSources of the image, those of its channels and architectures too.`,
 		Example: `  stencilctl image list -n golden
   stencilctl image list -A -o yaml`,
 		Args:              cobra.NoArgs,
@@ -84,7 +86,7 @@ func (l *listing) table(namespace string, objects []map[string]any) error {
 		fmt.Fprintf(l.streams.Err, "there is no GoldenImage in %s\n", where)
 		return nil
 	}
-	rows := [][]string{{"NAME", "DATASOURCE", "TAG", "DIGEST", "IMPORTED", "STATE", "CHANNELS"}}
+	rows := [][]string{{"NAME", "DATASOURCE", "TAG", "DIGEST", "IMPORTED", "STATE", "TEMPLATES", "VMS", "CHANNELS"}}
 	if namespace == "" {
 		rows[0] = append([]string{"NAMESPACE"}, rows[0]...)
 	}
@@ -109,6 +111,13 @@ func rowsOf(image *v1alpha1.GoldenImage) (rows [][]string) {
 	if condition := meta.FindStatusCondition(image.Status.Conditions, v1alpha1.ConditionUpToDate); condition != nil {
 		state = condition.Reason
 	}
+	templates, vms := none, none
+	if usage := image.Status.Usage; usage != nil {
+		templates = strconv.Itoa(int(usage.Templates))
+		if usage.VirtualMachines != nil {
+			vms = strconv.Itoa(int(*usage.VirtualMachines))
+		}
+	}
 	arches := image.Status.Architectures
 	if len(arches) == 0 {
 		arches = []v1alpha1.GoldenImageArchitecture{{DataSource: cmp.Or(image.Spec.DataSource, image.Name)}}
@@ -125,7 +134,7 @@ func rowsOf(image *v1alpha1.GoldenImage) (rows [][]string) {
 				channels = append(channels, c.Name+"="+short(c.Digest))
 			}
 		}
-		rows = append(rows, []string{image.Name, a.DataSource, tag, digest, imported, state, cmp.Or(strings.Join(channels, ","), none)})
+		rows = append(rows, []string{image.Name, a.DataSource, tag, digest, imported, state, templates, vms, cmp.Or(strings.Join(channels, ","), none)})
 	}
 	return rows
 }

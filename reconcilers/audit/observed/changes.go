@@ -38,7 +38,7 @@ func (c *changes) take() []string {
 type index = watching.Index[*watching.Object[Object], Object]
 
 // newIndex returns the index of a kind.
-func newIndex(kind string, c *changes) *index {
+func newIndex(kind string, c *changes, also ...func(watching.Update[Object])) *index {
 	return watching.NewIndex(watching.Options[*watching.Object[Object], Object]{
 		Kind:    kind,
 		Convert: func(object *watching.Object[Object], _ Object, _ bool) (Object, error) { return object.Value, nil },
@@ -46,6 +46,9 @@ func newIndex(kind string, c *changes) *index {
 		Changed: func(update watching.Update[Object]) {
 			for _, each := range update.Changes {
 				c.add(each.Namespace)
+			}
+			for _, one := range also {
+				one(update)
 			}
 		},
 	})

@@ -3,11 +3,15 @@ package observed
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/vmstencil/stencil/internal/disks"
+	"github.com/vmstencil/stencil/internal/intern"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -25,6 +29,8 @@ type Object struct {
 	// Disks are the images of the container disks and of the kernel that an instance boots. Sidecars is its annotation with this name.
 	Disks    []string
 	Sidecars string
+	// DataSources are those from which the disks of a VirtualMachine are cloned: NAMESPACE/NAME, sorted, with spaces between.
+	DataSources string
 	// Digest identifies what the audit compares.
 	Digest [16]byte
 }
@@ -59,10 +65,25 @@ func (reduce reducer) reduced(object *unstructured.Unstructured) Object {
 }
 
 // reduceVM includes of the status only whether the VirtualMachine runs, and its references to sizes.
-func reduceVM(object map[string]any, _ *Object) any {
+func reduceVM(object map[string]any, into *Object) any {
+	into.DataSources = dataSources(object)
 	status := machine.MapAt(object, "status")
 	return []any{object["spec"], machine.MapAt(object, "metadata")["annotations"], status["created"], status["instancetypeRef"], status["preferenceRef"]}
 }
+
+func dataSources(vm map[string]any) string {
+	var names []string
+	for _, source := range disks.Sources(machine.MapAt(vm, "spec"), machine.StringAt(machine.MapAt(vm, "metadata"), "namespace")) {
+		if source.Kind == disks.DataSourceKind {
+			names = append(names, source.Namespace+"/"+source.Name)
+		}
+	}
+	slices.Sort(names)
+	return texts.Of(strings.Join(slices.Compact(names), " "))
+}
+
+// texts are those of DataSources, which many VirtualMachines have in common.
+var texts intern.Texts
 
 func reduceInstance(object map[string]any, into *Object) any {
 	spec := machine.MapAt(object, "spec")

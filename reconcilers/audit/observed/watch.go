@@ -22,6 +22,7 @@ const launcherPods = kubevirtv1.AppLabel + " in (virt-launcher, hotplug-disk)"
 // Watch watches all four kinds. It runs until the context of Start ends. All methods are safe for concurrent use.
 type Watch struct {
 	changes                      *changes
+	clones                       *clones
 	vms, instances, claims, pods *index
 	late                         []watching.Late
 	served                       discovery.ServerResourcesInterface
@@ -61,9 +62,9 @@ func New(config *rest.Config, log logr.Logger) (*Watch, error) {
 }
 
 func newWatch() *Watch {
-	c := newChanges()
+	c, counted := newChanges(), &clones{numbers: map[string]int{}}
 	return &Watch{
-		changes: c, vms: newIndex("VirtualMachines", c), instances: newIndex("VirtualMachineInstances", c),
+		changes: c, clones: counted, vms: newIndex("VirtualMachines", c, counted.update), instances: newIndex("VirtualMachineInstances", c),
 		claims: newIndex("PersistentVolumeClaims", c), pods: newIndex("Pods", c),
 	}
 }

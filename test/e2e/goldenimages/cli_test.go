@@ -44,7 +44,7 @@ func TestTheCommandLineKeepsAnImage(t *testing.T) {
 
 	second := push(t, "cli/fedora", "42")
 	want("refresh fedora"+following, name+"up to date: DataSource fedora stands for "+second+" (tag 42)\n", "Importing True (Importing): "+second+" into fedora-"+second[7:19]+": ")
-	row := regexp.MustCompile(`(?m)^fedora +fedora +42 +` + second[7:19] + ` +\S+ +Latest +next=` + second[7:19] + `,stable=` + first[7:19] + `$`)
+	row := regexp.MustCompile(`(?m)^fedora +fedora +42 +` + second[7:19] + ` +\S+ +Latest +\S+ +\S+ +next=` + second[7:19] + `,stable=` + first[7:19] + `$`)
 	lists := func(what string, row *regexp.Regexp) {
 		t.Helper()
 		eventually(t, what, func() error {
