@@ -70,6 +70,8 @@ func TestDocumentationListsEveryMetric(t *testing.T) {
 	// The metric of caBundle updates begins with the first of them.
 	kubectl(t, "", "patch", renderConfiguration, "--type=json", "--patch", `[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`)
 	expose("stencil_ca_bundle_updates_total")
+	// The self-protection may have restored the configuration before, whose metric is documented beside the table: it appears with the first object.
+	exposed = slices.DeleteFunc(exposed, func(f family) bool { return f.Name == "stencil_restored_objects_total" })
 
 	chart, err := install.ChartFolder()
 	if err != nil {
