@@ -1,6 +1,7 @@
 package goldenimage
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -43,8 +44,10 @@ func (d *decision) collect() {
 // collectInterval is the delay until images that are being cloned from are tried again.
 const collectInterval = time.Minute
 
-// imported reports whether CDI gives such a name to a volume that it imports for a DataSource: the first digits of a digest follow.
+// imported reports whether CDI gives such a name to a volume that it imports for a DataSource: the first digits of a digest, or of a UID, follow.
 func imported(volume, dataSource string) bool {
 	digits, found := strings.CutPrefix(volume, dataSource+"-")
-	return found && len(digits) == shortDigest && strings.Trim(digits, "0123456789abcdef") == ""
+	return found && beginning.MatchString(digits)
 }
+
+var beginning = regexp.MustCompile(`^([0-9a-f]{12}|[0-9a-f]{8}-[0-9a-f]{3})$`)

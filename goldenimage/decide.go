@@ -147,13 +147,13 @@ func (d *decision) checked() {
 	d.again(next.Time)
 	for i := range status.Architectures {
 		before, found := status.Architectures[i].Available, d.Check.Found[i]
-		if before != nil && before.Digest == found.Digest && before.Tag == found.Tag && before.Index == found.Index {
+		if before != nil && before.Digest == found.Digest && before.Tag == found.Tag && before.Index == found.Index && before.Reference == found.Reference {
 			continue
 		}
 		if before == nil || before.Digest != found.Digest {
 			d.event(false, EventFound, "the newest image is %s%s", found.Digest, ofTag(found.Tag))
 		}
-		status.Architectures[i].Available = &v1alpha1.AvailableImage{Digest: found.Digest, Index: found.Index, Tag: found.Tag, FoundAt: now}
+		status.Architectures[i].Available = &v1alpha1.AvailableImage{Digest: found.Digest, Index: found.Index, Tag: found.Tag, Reference: found.Reference, FoundAt: now}
 	}
 	d.verified(false)
 }
@@ -235,6 +235,7 @@ func (d *decision) add(a *architecture, volume string, snapshot bool) {
 	}
 	if a.Available != nil && a.Available.Digest == image.Digest {
 		image.Tag = a.Available.Tag
+		image.Reference = a.Available.Reference
 		image.Indexes = withIndex(nil, a.Available.Index)
 	}
 	status.History = slices.Insert(status.History, 0, image)
@@ -272,7 +273,7 @@ func (d *decision) importInto(a *architecture) {
 		// Its spec is immutable. Its retention policy keeps the volumes, which the next one finds by their digests.
 		d.act(Delete, DataImportCrons, a.DataSource, nil)
 	case a.cron.Annotations[annotationDesired] != a.desired:
-		d.act(Patch, DataImportCrons, a.DataSource, map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotationDesired: a.desired}}})
+		d.act(Patch, DataImportCrons, a.DataSource, map[string]any{"metadata": map[string]any{"annotations": d.desired(a)}})
 	}
 }
 

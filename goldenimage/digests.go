@@ -20,7 +20,7 @@ func (d *decision) desire(a *architecture) {
 		a.desired = image.Digest
 	case pinned != "" && available != nil && available.Index == pinned:
 		a.desired = available.Digest
-	case pinned != "" && (len(d.image.Spec.Architectures) <= 1 || available != nil && available.Digest == pinned):
+	case pinned != "" && (anyDigest(d.image) || available != nil && available.Digest == pinned):
 		a.desired = pinned
 	default:
 		// It stays what it is.
@@ -28,9 +28,19 @@ func (d *decision) desire(a *architecture) {
 			a.desired = a.cron.Annotations[annotationDesired]
 		}
 		if pinned != "" && available != nil {
+			a.unknown = fmt.Sprintf("spec.digest: no image has the digest %s: take one of status.history", pinned)
+		}
+		if a.unknown != "" && len(d.image.Spec.Architectures) > 1 {
 			a.unknown = fmt.Sprintf("spec.digest: no image for %s has the digest %s, nor its index: take the digest of an index from status.history", a.Name, pinned)
 		}
 	}
+}
+
+// anyDigest reports whether the source has images of any digest, that of an index too: CDI would import from an image stream or a claim what they
+// have now.
+func anyDigest(image *v1alpha1.GoldenImage) bool {
+	registry := image.Spec.Source.Registry
+	return registry != nil && registry.URL != "" && len(image.Spec.Architectures) <= 1
 }
 
 // match returns the imported image with a digest, its own or that of one of its indexes; nil if there is none.

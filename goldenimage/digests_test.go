@@ -143,3 +143,43 @@ func TestDigests(t *testing.T) {
 		})
 	}
 }
+
+// TestOnlyWhatTheSourceHas pins images of sources of which CDI would import what they have now, whatever the digest.
+func TestOnlyWhatTheSourceHas(t *testing.T) {
+	const current, older, unknown = "uid:11111111-2222-4333-8444-555555555555", "uid:22222222-2222-4333-8444-555555555555", "uid:33333333-2222-4333-8444-555555555555"
+	for text, tc := range map[string]struct{ pinned, desired, reference, condition string }{
+		"the current one":          {"", current, "registry.example/os@" + current, "False Importing: "},
+		"the current one, pinned":  {current, current, "registry.example/os@" + current, "False Importing: "},
+		"one of the history":       {older, older, "registry.example/os@" + older, "False Importing: "},
+		"one that is not imported": {unknown, "", "", "False DigestUnknown: spec.digest: no image has the digest " + unknown},
+	} {
+		t.Run(text, func(t *testing.T) {
+			plan := goldenimage.Decide(state(func(s *goldenimage.State) {
+				s.Image.Spec.Source = v1alpha1.GoldenImageSource{PVC: &v1alpha1.GoldenImageClaim{Name: "uploaded"}}
+				s.Image.Spec.Digest = tc.pinned
+				s.Check.Found = []goldenimage.Found{{Digest: current, Reference: "registry.example/os@" + current}}
+				s.Image.Status.History = []v1alpha1.ImportedImage{{Digest: older, Volume: "fedora-22222222-222", Reference: "registry.example/os@" + older}}
+				s.Volumes = []goldenimage.Volume{{Resource: goldenimage.Claims, Name: "fedora-22222222-222"}}
+			}))
+			desired, reference := "", ""
+			for _, action := range plan.Actions {
+				if action.Resource != goldenimage.DataImportCrons {
+					continue
+				}
+				annotations := action.Object["metadata"].(map[string]any)["annotations"].(map[string]any)
+				desired, _ = annotations["cdi.kubevirt.io/storage.import.sourceDesiredDigest"].(string)
+				reference, _ = annotations["cdi.kubevirt.io/storage.import.imageStreamDockerRef"].(string)
+				source := action.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["source"]
+				if got := fmt.Sprint(source); got != "map[pvc:map[name:uploaded namespace:golden]]" {
+					t.Errorf("the source is %s", got)
+				}
+			}
+			if desired != tc.desired || reference != tc.reference {
+				t.Errorf("CDI is to import %q (%s), want %q (%s)", desired, reference, tc.desired, tc.reference)
+			}
+			if got := condition(plan, v1alpha1.ConditionUpToDate); !strings.HasPrefix(got, tc.condition) {
+				t.Errorf("the condition is %s, want %s", got, tc.condition)
+			}
+		})
+	}
+}

@@ -100,17 +100,7 @@ func (d *decision) about(current *v1alpha1.ImportedImage) map[string]any {
 
 // template returns the DataImportCron of an architecture.
 func (d *decision) template(a *architecture) map[string]any {
-	registry, storage := d.image.Spec.Source.Registry, d.image.Spec.Storage
-	from := map[string]any{"url": "docker://" + strings.TrimPrefix(registry.URL, "docker://"), "pullMethod": cmp.Or(string(registry.PullMethod), string(v1alpha1.PullByPod))}
-	if registry.SecretRef != "" {
-		from["secretRef"] = registry.SecretRef
-	}
-	if registry.CertConfigMap != "" {
-		from["certConfigMap"] = registry.CertConfigMap
-	}
-	if a.Name != "" {
-		from["platform"] = map[string]any{"architecture": a.Name}
-	}
+	storage := d.image.Spec.Storage
 	volume := map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": storage.Size.String()}}}
 	if storage.StorageClassName != "" {
 		volume["storageClassName"] = storage.StorageClassName
@@ -129,13 +119,48 @@ func (d *decision) template(a *architecture) map[string]any {
 		"garbageCollect": "Never",
 		// A DataImportCron is deleted to change it too, so that it must not delete what it has imported.
 		"retentionPolicy": "All",
-		"template":        map[string]any{"spec": map[string]any{"source": map[string]any{"registry": from}, "storage": volume}},
+		"template":        map[string]any{"spec": map[string]any{"source": d.source(a), "storage": volume}},
 	}
-	object := d.object(kindDataImport, a.DataSource, map[string]any{v1alpha1.LabelGoldenImage: d.image.Name},
-		map[string]any{annotationDesired: a.desired, annotationTemplate: fingerprint(spec)})
+	object := d.object(kindDataImport, a.DataSource, map[string]any{v1alpha1.LabelGoldenImage: d.image.Name}, d.desired(a))
+	object["metadata"].(map[string]any)["annotations"].(map[string]any)[annotationTemplate] = fingerprint(spec)
 	object["metadata"].(map[string]any)["ownerReferences"] = []any{d.owner(true)}
 	object["spec"] = spec
 	return object
+}
+
+// source returns the source of a DataVolume that imports the image.
+func (d *decision) source(a *architecture) map[string]any {
+	if claimed := d.image.Spec.Source.PVC; claimed != nil {
+		return claim(d.image.Namespace, claimed.Name)
+	}
+	registry := d.image.Spec.Source.Registry
+	if registry.ImageStream != "" {
+		return map[string]any{"registry": map[string]any{
+			"imageStream": registry.ImageStream + ":" + cmp.Or(registry.Tag, DefaultTag), "pullMethod": string(v1alpha1.PullByNode),
+		}}
+	}
+	from := map[string]any{"url": "docker://" + strings.TrimPrefix(registry.URL, "docker://"), "pullMethod": cmp.Or(string(registry.PullMethod), string(v1alpha1.PullByPod))}
+	if registry.SecretRef != "" {
+		from["secretRef"] = registry.SecretRef
+	}
+	if registry.CertConfigMap != "" {
+		from["certConfigMap"] = registry.CertConfigMap
+	}
+	if a.Name != "" {
+		from["platform"] = map[string]any{"architecture": a.Name}
+	}
+	return map[string]any{"registry": from}
+}
+
+// desired returns the annotations of a DataImportCron by which CDI imports an image.
+func (d *decision) desired(a *architecture) map[string]any {
+	made := map[string]any{annotationDesired: a.desired}
+	if image := d.find(a.Name, a.desired); image != nil && image.Reference != "" {
+		made[annotationReference] = image.Reference
+	} else if a.Available != nil && a.Available.Digest == a.desired && a.Available.Reference != "" {
+		made[annotationReference] = a.Available.Reference
+	}
+	return made
 }
 
 // covers reports whether a DataSource has the labels, annotations and owners of an object, and no annotation of ours besides.

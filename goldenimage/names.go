@@ -14,6 +14,9 @@ import (
 // shortDigest is the number of digits of a digest in the names of CDI's volumes.
 const shortDigest = 12
 
+// DefaultTag is the tag that is followed if none is given.
+const DefaultTag = "latest"
+
 // architectures returns the architectures of an image, one without name if it has none.
 func architectures(image *v1alpha1.GoldenImage) []string {
 	if len(image.Spec.Architectures) == 0 {

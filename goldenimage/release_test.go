@@ -22,13 +22,15 @@ func TestReleaseDeletesOwnVolumesOnly(t *testing.T) {
 		s.Volumes = []goldenimage.Volume{
 			{Resource: goldenimage.Claims, Name: "fedora-in-history", Labels: label},
 			{Resource: goldenimage.Claims, Name: "fedora-0123456789ab", Labels: map[string]string{v1alpha1.LabelGoldenImage: "fedora"}},
+			{Resource: goldenimage.Claims, Name: "fedora-01234567-89a", Labels: map[string]string{v1alpha1.LabelGoldenImage: "fedora"}},
+			{Resource: goldenimage.Claims, Name: "fedora-dead-beef-ca", Labels: map[string]string{v1alpha1.LabelGoldenImage: "fedora"}},
 			{Resource: goldenimage.Claims, Name: "fedora-cloned-disk", Labels: map[string]string{v1alpha1.LabelGoldenImage: "fedora"}},
 			{Resource: goldenimage.Claims, Name: "fedora-clonedisk123", Labels: map[string]string{v1alpha1.LabelGoldenImage: "fedora", goldenimage.LabelDataImportCron: "fedora"}},
 			{Resource: goldenimage.Claims, Name: "fedora-of-the-user", Labels: label},
 		}
 	})
 	plan := goldenimage.Decide(s)
-	if got, want := written(plan), "delete persistentvolumeclaims fedora-in-history, delete persistentvolumeclaims fedora-0123456789ab"; got != want {
+	if got, want := written(plan), "delete persistentvolumeclaims fedora-in-history, delete persistentvolumeclaims fedora-0123456789ab, delete persistentvolumeclaims fedora-01234567-89a"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -26,6 +26,8 @@ const (
 	// annotationOperator is on objects that an operator of the operator SDK keeps.
 	annotationOperator = "operator-sdk/primary-resource"
 	annotationDesired  = "cdi.kubevirt.io/storage.import.sourceDesiredDigest"
+	// annotationReference on a DataImportCron of an image stream is what CDI imports for the desired digest.
+	annotationReference = "cdi.kubevirt.io/storage.import.imageStreamDockerRef"
 	// annotationTemplate on a DataImportCron is a digest of what cannot be changed in it.
 	annotationTemplate = "stencil.kubevirt.io/import-template"
 )
@@ -79,6 +81,8 @@ type Found struct {
 	Digest, Tag string
 	// Index is the digest of the index that names the image for its architecture; empty if there is none.
 	Index string
+	// Reference is that of an image of an image stream in a container registry.
+	Reference string
 }
 
 // DataSource is a DataSource that exists.

@@ -167,6 +167,9 @@ func ready(object map[string]any) bool {
 // check checks the source of an image.
 func (r *Reconciler) check(ctx context.Context, image *v1alpha1.GoldenImage) *goldenimage.Check {
 	source := image.Spec.Source.Registry
+	if image.Spec.Source.PVC != nil || source.ImageStream != "" {
+		return r.checkObject(ctx, image)
+	}
 	with, err := r.credentials(ctx, image.Namespace, source)
 	if err != nil {
 		return &goldenimage.Check{Err: err}

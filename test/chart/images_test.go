@@ -15,6 +15,7 @@ func TestTheAccountOfImagesWritesInTheListedNamespacesOnly(t *testing.T) {
 		"cdi.kubevirt.io/datavolumes":             "list delete",
 		"persistentvolumeclaims":                  "get list delete",
 		"snapshot.storage.k8s.io/volumesnapshots": "list delete",
+		"image.openshift.io/imagestreams":         "get",
 	})
 	readable := rightsTo(map[string]string{"secrets registry": "get", "configmaps authorities": "get"})
 	for name, tc := range map[string]struct {

@@ -15,6 +15,7 @@ import (
 // +kubebuilder:resource:scope=Namespaced,shortName=gimg
 // +kubebuilder:subresource:status
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= (has(self.spec.dataSource) ? 63 : 40)",message="metadata.name may have 63 characters with spec.dataSource, and 40 without, because names of volumes and labels contain it"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.source.pvc) || self.spec.source.pvc.name != (has(self.spec.dataSource) ? self.spec.dataSource : self.metadata.name)",message="the claim must have another name than the DataSource, which stands for a claim of its name",fieldPath=".spec.source.pvc.name"
 // +kubebuilder:printcolumn:name="DataSource",type=string,JSONPath=`.status.dataSource`
 // +kubebuilder:printcolumn:name="Tag",type=string,JSONPath=`.status.architectures[0].current.tag`
 // +kubebuilder:printcolumn:name="Imported",type=date,JSONPath=`.status.architectures[0].current.importedAt`
@@ -53,6 +54,8 @@ type GoldenImageList struct {
 
 // GoldenImageSpec is an image, and how it is kept fresh.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.architectures) || size(self.architectures) <= 1 || has(self.source.registry) && has(self.source.registry.url)",message="this source has one image: make one GoldenImage per architecture",fieldPath=".architectures"
+// +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.source.registry) && has(self.source.registry.url)",message="only images of source.registry.url have signatures",fieldPath=".verify"
 // +kubebuilder:validation:XValidation:rule="has(self.dataSource) == has(oldSelf.dataSource)",message="dataSource cannot be changed: create another GoldenImage",fieldPath=".dataSource"
 type GoldenImageSpec struct {
 	// Source is where the image comes from.
@@ -110,8 +113,8 @@ type GoldenImageSpec struct {
 	// in status.history or the newest of the source.
 	//
 	// +optional
-	// +kubebuilder:validation:MaxLength=71
-	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	// +kubebuilder:validation:MaxLength=135
+	// +kubebuilder:validation:Pattern=`^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}|version:[0-9a-f]{64}|uid:[0-9a-f-]{36})$`
 	Digest string `json:"digest,omitempty"`
 
 	// Channels are further DataSources, NAME-CHANNEL, that follow the image later or are pinned to one.
@@ -156,26 +159,51 @@ type GoldenImageSpec struct {
 
 // GoldenImageSource is where an image comes from.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.registry)",message="registry must be given",fieldPath=".registry",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="has(self.registry) != has(self.pvc)",message="exactly one of registry and pvc must be given"
 type GoldenImageSource struct {
 	// Registry is an image in a container registry with the disk in its folder /disk.
 	//
 	// +optional
 	Registry *GoldenImageRegistry `json:"registry,omitempty"`
+
+	// PVC is a PersistentVolumeClaim of the namespace, which is cloned. The image is newer when another claim has its name. Its digest is uid: and the UID of
+	// the claim.
+	//
+	// +optional
+	PVC *GoldenImageClaim `json:"pvc,omitempty"`
+}
+
+// GoldenImageClaim is a PersistentVolumeClaim with a disk.
+type GoldenImageClaim struct {
+	// Name is the name of the PersistentVolumeClaim.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
 }
 
 // GoldenImageRegistry is an image in a container registry.
 //
+// +kubebuilder:validation:XValidation:rule="has(self.url) != has(self.imageStream)",message="exactly one of url and imageStream must be given"
+// +kubebuilder:validation:XValidation:rule="!has(self.imageStream) || !has(self.tags) && !has(self.secretRef) && !has(self.certConfigMap)",message="an image stream has a tag only: nodes pull it with their own credentials",fieldPath=".imageStream"
 // +kubebuilder:validation:XValidation:rule="!(has(self.tag) && has(self.tags))",message="only one of tag and tags may be given",fieldPath=".tag"
 // +kubebuilder:validation:XValidation:rule="!has(self.secretRef) || !has(self.pullMethod) || self.pullMethod == 'pod'",message="secretRef needs pullMethod pod: a node pulls with its own credentials",fieldPath=".secretRef"
 type GoldenImageRegistry struct {
 	// URL is the image without tag and digest, such as quay.io/containerdisks/fedora; docker:// before it is allowed.
 	//
-	// +required
+	// +optional
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(docker://)?[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+$`
-	URL string `json:"url"`
+	URL string `json:"url,omitempty"`
+
+	// ImageStream is the name of an ImageStream of OpenShift in the namespace, instead of a URL. The node pulls its images, whatever pullMethod is.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ImageStream string `json:"imageStream,omitempty"`
 
 	// Tag is the tag that is followed. The default is latest.
 	//
@@ -348,8 +376,8 @@ type GoldenImageChannel struct {
 	// Digest pins the channel to an image that was imported: its own digest, or that of an index, for each architecture.
 	//
 	// +optional
-	// +kubebuilder:validation:MaxLength=71
-	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	// +kubebuilder:validation:MaxLength=135
+	// +kubebuilder:validation:Pattern=`^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}|version:[0-9a-f]{64}|uid:[0-9a-f-]{36})$`
 	Digest string `json:"digest,omitempty"`
 
 	// Promote is when a channel without digest takes a newer image. Without it, it does so as soon as the image is ready.

@@ -145,6 +145,11 @@ type AvailableImage struct {
 	// +optional
 	Tag string `json:"tag,omitempty"`
 
+	// Reference is the reference in a container registry under which an image of an image stream is pulled.
+	//
+	// +optional
+	Reference string `json:"reference,omitempty"`
+
 	// FoundAt is the time of the check that found it first.
 	//
 	// +required
@@ -174,6 +179,11 @@ type ImportedImage struct {
 	//
 	// +optional
 	Tag string `json:"tag,omitempty"`
+
+	// Reference is the reference in a container registry under which an image of an image stream is pulled.
+	//
+	// +optional
+	Reference string `json:"reference,omitempty"`
 
 	// ImportedAt is the time at which the import was complete.
 	//

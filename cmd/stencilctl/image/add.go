@@ -33,6 +33,7 @@ type adding struct {
 
 	following following
 	registry  v1alpha1.GoldenImageRegistry
+	claim     string
 	tags      v1alpha1.GoldenImageTags
 	size      string
 	class     string
@@ -46,21 +47,25 @@ type adding struct {
 func newAdd(streams cli.Streams) *cobra.Command {
 	a := adding{target: target{streams: streams}, format: cli.NewFormat(cli.Table, cli.YAML, cli.JSON, cli.Name)}
 	command := &cobra.Command{
-		Use:   "add [NAMESPACE/]NAME --registry URL",
+		Use:   "add [NAMESPACE/]NAME --registry URL|--image-stream NAME|--claim NAME",
 		Short: "Create a golden image",
-		Long: `Create a golden image from an image in a container registry with the disk in its folder /disk, and follow its first import.
+		Long: `Create a golden image from an image in a container registry with the disk in its folder /disk, from an ImageStream of OpenShift, or from
+a PersistentVolumeClaim of the namespace, and follow its first import.
 
 Without --semver and --pattern it follows a tag; with them it follows the newest tag that matches. Changes of the conditions
 Importing and UpToDate are printed until the DataSource stands for the image. The exit code is 1 if the check or the import
 fails, and if it is not finished when the timeout is over; it goes on then.`,
 		Example: `  stencilctl image add fedora -n golden --registry quay.io/containerdisks/fedora --semver '>=41 <43'
   stencilctl image add debian -n golden --registry quay.io/containerdisks/debian --tag 12 --arch amd64,arm64 --wait=false
+  stencilctl image add windows -n golden --claim windows-uploaded --size 60Gi
   stencilctl image add fedora -n golden --registry quay.io/containerdisks/fedora --dry-run=client -o yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, names []string) error { return a.run(command.Context(), names[0]) },
 	}
 	flags := command.Flags()
 	flags.StringVar(&a.registry.URL, "registry", "", "image without tag and digest, such as quay.io/containerdisks/fedora")
+	flags.StringVar(&a.registry.ImageStream, "image-stream", "", "ImageStream of the namespace, on OpenShift")
+	flags.StringVar(&a.claim, "claim", "", "PersistentVolumeClaim of the namespace, which is cloned")
 	flags.StringVar(&a.registry.Tag, "tag", "", "tag that is followed (default latest)")
 	flags.StringVar(&a.tags.Semver, "semver", "", "range of versions of which the newest tag is followed, such as '>=41 <43'")
 	flags.StringVar(&a.tags.Pattern, "pattern", "", "regular expression for the whole tag; the newest that matches is followed")
@@ -131,30 +136,16 @@ func (a *adding) run(ctx context.Context, name string) error {
 
 // spec returns the spec that the flags describe. Its values are valid as far as they have to be parsed; the cluster validates the others.
 func (a *adding) spec() (*v1alpha1.GoldenImageSpec, error) {
-	if a.registry.URL == "" {
-		return nil, errors.New("what is imported must be given: --registry URL")
-	}
-	if last := path.Base(a.registry.URL); strings.ContainsAny(last, ":@") && strings.Contains(strings.TrimPrefix(a.registry.URL, "docker://"), "/") {
-		return nil, fmt.Errorf("--registry: %q has a tag or a digest: name the tag with --tag", a.registry.URL)
-	}
-	if a.tags != (v1alpha1.GoldenImageTags{}) {
-		switch {
-		case a.registry.Tag != "":
-			return nil, errors.New("--tag follows one tag; --semver, --pattern and --exclude choose one: give either")
-		case a.tags.Semver == "" && a.tags.Pattern == "":
-			return nil, errors.New("--exclude needs --semver or --pattern, which choose tags")
-		}
-		if _, err := goldenimage.ChooseTag(a.tags, nil); err != nil && !errors.Is(err, goldenimage.ErrNoTag) {
-			return nil, err
-		}
-		a.registry.Tags = &a.tags
+	source, err := a.source()
+	if err != nil {
+		return nil, err
 	}
 	size, err := resource.ParseQuantity(a.size)
 	if err != nil || size.Sign() <= 0 {
 		return nil, fmt.Errorf("--size: %q is no size such as %s", a.size, defaultSize)
 	}
 	spec := &v1alpha1.GoldenImageSpec{
-		Source:        v1alpha1.GoldenImageSource{Registry: &a.registry},
+		Source:        *source,
 		Schedule:      v1alpha1.GoldenImageSchedule{Cron: a.schedule},
 		Storage:       v1alpha1.GoldenImageStorage{Size: size, StorageClassName: a.class},
 		Architectures: a.arches,
@@ -172,6 +163,45 @@ func (a *adding) spec() (*v1alpha1.GoldenImageSpec, error) {
 		return nil, fmt.Errorf("--adopt: %q is none of %s", a.adopt, strings.Join(adoptions, ", "))
 	}
 	return spec, nil
+}
+
+// source returns the source that the flags describe.
+func (a *adding) source() (*v1alpha1.GoldenImageSource, error) {
+	given := 0
+	for _, one := range []string{a.registry.URL, a.registry.ImageStream, a.claim} {
+		if one != "" {
+			given++
+		}
+	}
+	tagged := a.registry.Tag != "" || a.tags != (v1alpha1.GoldenImageTags{})
+	switch {
+	case given != 1:
+		return nil, errors.New("what is imported must be given: --registry URL, --image-stream NAME or --claim NAME")
+	case a.registry.URL == "" && len(a.arches) > 1:
+		return nil, errors.New("--arch: this source has one image: make one GoldenImage per architecture")
+	case a.claim != "" && tagged:
+		return nil, errors.New("--claim: a PersistentVolumeClaim has no tags")
+	case a.claim != "":
+		return &v1alpha1.GoldenImageSource{PVC: &v1alpha1.GoldenImageClaim{Name: a.claim}}, nil
+	case a.registry.ImageStream != "" && a.tags != (v1alpha1.GoldenImageTags{}):
+		return nil, errors.New("--image-stream: a tag is followed, which --tag names")
+	}
+	if last := path.Base(a.registry.URL); strings.ContainsAny(last, ":@") && strings.Contains(strings.TrimPrefix(a.registry.URL, "docker://"), "/") {
+		return nil, fmt.Errorf("--registry: %q has a tag or a digest: name the tag with --tag", a.registry.URL)
+	}
+	if a.tags != (v1alpha1.GoldenImageTags{}) {
+		switch {
+		case a.registry.Tag != "":
+			return nil, errors.New("--tag follows one tag; --semver, --pattern and --exclude choose one: give either")
+		case a.tags.Semver == "" && a.tags.Pattern == "":
+			return nil, errors.New("--exclude needs --semver or --pattern, which choose tags")
+		}
+		if _, err := goldenimage.ChooseTag(a.tags, nil); err != nil && !errors.Is(err, goldenimage.ErrNoTag) {
+			return nil, err
+		}
+		a.registry.Tags = &a.tags
+	}
+	return &v1alpha1.GoldenImageSource{Registry: &a.registry}, nil
 }
 
 func (a *adding) print(object map[string]any, did string) error {

@@ -13,15 +13,12 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-const (
-	algorithm = "sha256:"
-	// shortestPrefix is the number of digits that a digest without algorithm needs, so that a version is not read as one.
-	shortestPrefix = 6
-)
+// shortestPrefix is the number of digits that a digest without algorithm needs, so that a version is not read as one.
+const shortestPrefix = 6
 
 var (
-	wholeDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	digits      = regexp.MustCompile(`^[0-9a-f]+$`)
+	wholeDigest = regexp.MustCompile(`^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}|version:[0-9a-f]{64}|uid:[0-9a-f-]{36})$`)
+	digits      = regexp.MustCompile(`^[0-9a-f][0-9a-f-]*$`)
 )
 
 // imported returns the images that one digest can name, newest first. With several architectures these are the indexes for which every architecture
@@ -93,8 +90,8 @@ func standing(image *v1alpha1.GoldenImage, channel string) []string {
 // choose returns the one of the images with this tag, or with a digest that begins so. Other images that match are an error, which lists what there is.
 func (t *target) choose(images []v1alpha1.ImportedImage, text string) (v1alpha1.ImportedImage, error) {
 	matches := slices.DeleteFunc(slices.Clone(images), func(one v1alpha1.ImportedImage) bool { return one.Tag != text })
-	if len(matches) == 0 && prefix(text) != "" {
-		matches = slices.DeleteFunc(slices.Clone(images), func(one v1alpha1.ImportedImage) bool { return !strings.HasPrefix(one.Digest, prefix(text)) })
+	if len(matches) == 0 {
+		matches = slices.DeleteFunc(slices.Clone(images), func(one v1alpha1.ImportedImage) bool { return !begins(one.Digest, text) })
 	}
 	switch len(matches) {
 	case 1:
@@ -105,13 +102,17 @@ func (t *target) choose(images []v1alpha1.ImportedImage, text string) (v1alpha1.
 	return v1alpha1.ImportedImage{}, cli.Usage(fmt.Errorf("%q is not one image of GoldenImage %s; %s", text, t.at, listed("it may be", matches)))
 }
 
-// prefix returns the text as the beginning of a digest; empty if it is none.
-func prefix(text string) string {
-	hex, with := strings.CutPrefix(text, algorithm)
-	if !digits.MatchString(hex) || !with && len(hex) < shortestPrefix {
-		return ""
+// begins reports whether a digest begins with a text, which may lack the algorithm.
+func begins(digest, text string) bool {
+	algorithm, hex, with := strings.Cut(text, ":")
+	if !with {
+		algorithm, hex = "", text
 	}
-	return algorithm + hex
+	if !digits.MatchString(hex) || !with && len(hex) < shortestPrefix {
+		return false
+	}
+	of, all, _ := strings.Cut(digest, ":")
+	return strings.HasPrefix(all, hex) && (algorithm == "" || algorithm == of)
 }
 
 func listed(begin string, images []v1alpha1.ImportedImage) string {

@@ -30,8 +30,8 @@ func newPin(streams cli.Streams) *cobra.Command {
 		Short: "Pin a golden image, or one of its channels, to an image",
 		Long: `Pin a golden image, or one of its channels, to an image: it stands for that one until it is unpinned.
 
-The image is one of image history: its digest, the beginning of it (6 digits or more), or its tag. A whole digest, beginning
-with sha256:, may also be that of an image that was not imported yet, unless it is for a channel.`,
+The image is one of image history: its digest, the beginning of it (6 digits or more), or its tag. A whole digest, such
+as sha256:…, may also be that of an image that was not imported yet, unless it is for a channel.`,
 		Example: `  stencilctl image pin fedora 41 -n golden
   stencilctl image pin fedora sha256:1f2e3d --channel stable -n golden`,
 		Args: cobra.ExactArgs(2),

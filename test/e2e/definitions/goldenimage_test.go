@@ -95,7 +95,16 @@ func TestWhatTheAPIServerRefusesOfAGoldenImage(t *testing.T) {
 		t.Errorf("a name of 41 characters: %s%s", got.Stdout, got.Stderr)
 	}
 	for _, tc := range []struct{ name, spec, want string }{
-		{"no source", `{"source":{},"storage":{"size":"1Gi"}}`, "spec.source.registry: Required value: registry must be given"},
+		{"no source", `{"source":{},"storage":{"size":"1Gi"}}`, "exactly one of registry and pvc must be given"},
+		{"two sources", `{"source":{"pvc":{"name":"a"},"registry":{"url":"quay.io/a/b"}},"storage":{"size":"1Gi"}}`, "exactly one of registry and pvc must be given"},
+		{"a claim of the name of the DataSource", `{"source":{"pvc":{"name":"refused"}},"storage":{"size":"1Gi"}}`, "the claim must have another name than the DataSource"},
+		{"a claim for two architectures", `{"source":{"pvc":{"name":"a"}},"storage":{"size":"1Gi"},"architectures":["amd64","arm64"]}`, "this source has one image: make one GoldenImage per architecture"},
+		{"an image stream for two architectures", `{"source":{"registry":{"imageStream":"a"}},"storage":{"size":"1Gi"},"architectures":["amd64","arm64"]}`, "this source has one image: make one GoldenImage per architecture"},
+		{"an image stream with a URL", from(`"imageStream":"a"`), "exactly one of url and imageStream must be given"},
+		{"neither an image stream nor a URL", `{"source":{"registry":{"tag":"41"}},"storage":{"size":"1Gi"}}`, "exactly one of url and imageStream must be given"},
+		{"an image stream with tags", `{"source":{"registry":{"imageStream":"a","tags":{"semver":"41"}}},"storage":{"size":"1Gi"}}`, "an image stream has a tag only"},
+		{"an image stream with credentials", `{"source":{"registry":{"imageStream":"a","secretRef":"b"}},"storage":{"size":"1Gi"}}`, "an image stream has a tag only"},
+		{"a signature of a claim", `{"source":{"pvc":{"name":"a"}},"storage":{"size":"1Gi"},"verify":{"publicKeys":["-----BEGIN PUBLIC KEY-----\nAA==\n-----END PUBLIC KEY-----"]}}`, "only images of source.registry.url have signatures"},
 		{"no storage", `{"source":{"registry":{"url":"quay.io/a/b"}}}`, "spec.storage: Required value"},
 		{"a URL with a tag", `{"source":{"registry":{"url":"quay.io/a/b:41"}},"storage":{"size":"1Gi"}}`, "spec.source.registry.url: Invalid value"},
 		{"a URL without a registry", `{"source":{"registry":{"url":"fedora"}},"storage":{"size":"1Gi"}}`, "spec.source.registry.url: Invalid value"},

@@ -52,7 +52,10 @@ func vanishes(t *testing.T, namespace, object string) {
 }
 
 // volume is the name of the volume that an image is imported into.
-func volume(dataSource, digest string) string { return dataSource + "-" + digest[7:19] }
+func volume(dataSource, digest string) string {
+	_, digits, _ := strings.Cut(digest, ":")
+	return dataSource + "-" + digits[:12]
+}
 
 const ready = `{.status.conditions[?(@.type=="Ready")].status}`
 

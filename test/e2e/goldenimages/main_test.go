@@ -145,7 +145,7 @@ func standsFor(t *testing.T, namespace, dataSource, digest string) {
 	eventually(t, fmt.Sprintf("DataSource %s stands for %s", dataSource, digest), func() error {
 		const path = `{.metadata.annotations.stencil\.kubevirt\.io/digest} {.status.conditions[?(@.type=="Ready")].status} {.spec.source}`
 		got := kubectl(t, namespace, "", "get", "datasource", dataSource, "-o", "jsonpath="+path)
-		if !strings.HasPrefix(got.Stdout, digest+" True ") || !strings.Contains(got.Stdout, digest[len("sha256:"):len("sha256:")+12]) {
+		if !strings.HasPrefix(got.Stdout, digest+" True ") || !strings.Contains(got.Stdout, volume("", digest)) {
 			all := kubectl(t, namespace, "", "get", "gimg,datasource,dataimportcron,dv,pvc", "-o", "yaml")
 			return errors.New(got.Stdout + got.Stderr + all.Stdout)
 		}
