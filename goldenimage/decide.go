@@ -77,6 +77,8 @@ type architecture struct {
 	// desired is the digest that is to be imported; empty if none is known.
 	desired string
 	cron    *Cron
+	// added is set if its image was not in the history before.
+	added bool
 	// problem is why the import does not proceed, and unknown why spec.digest names no image.
 	problem, unknown string
 }
@@ -239,6 +241,7 @@ func (d *decision) add(a *architecture, volume string, snapshot bool) {
 		image.Indexes = withIndex(nil, a.Available.Index)
 	}
 	status.History = slices.Insert(status.History, 0, image)
+	a.added = true
 	d.plan.Events = append(d.plan.Events, Event{Reason: EventImported, Volume: volume, Message: fmt.Sprintf(
 		"imported %s%s into %s; DataSource %s stands for it", image.Digest, ofTag(image.Tag), volume, a.DataSource)})
 }
@@ -269,6 +272,9 @@ func (d *decision) importInto(a *architecture) {
 	case a.cron.Labels[v1alpha1.LabelGoldenImage] != d.image.Name:
 		d.conflicts = append(d.conflicts, fmt.Sprintf("DataImportCron %s exists and was not made for this GoldenImage: delete or rename one of them", a.DataSource))
 	case a.cron.Deleting:
+	case a.added:
+		// Only the DataImportCron has the whole digest of the image that it has imported: it is not changed before the history is stored.
+		d.again(d.Now)
 	case a.cron.Annotations[annotationTemplate] != annotationOf(template, annotationTemplate):
 		// Its spec is immutable. Its retention policy keeps the volumes, which the next one finds by their digests.
 		d.act(Delete, DataImportCrons, a.DataSource, nil)

@@ -183,3 +183,27 @@ func TestOnlyWhatTheSourceHas(t *testing.T) {
 		})
 	}
 }
+
+// TestTheHistoryIsStoredFirst checks that the manager may die at any time: the next import is not begun before the status has the last one.
+func TestTheHistoryIsStoredFirst(t *testing.T) {
+	const newer = "sha256:fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
+	const volume = "fedora-0123456789ab"
+	s := state(func(s *goldenimage.State) {
+		s.Check.Found[0].Digest = newer
+		s.Sources["fedora"] = &goldenimage.DataSource{
+			Ready: true, Source: map[string]any{"pvc": map[string]any{"namespace": "golden", "name": volume}}, Owners: []metav1.OwnerReference{{UID: s.Image.UID}},
+			Labels:      map[string]string{v1alpha1.LabelGoldenImage: "fedora", goldenimage.LabelDataImportCron: "fedora"},
+			Annotations: map[string]string{v1alpha1.AnnotationGoldenImage: "fedora"},
+		}
+		s.Crons["fedora"] = &goldenimage.Cron{Labels: map[string]string{v1alpha1.LabelGoldenImage: "fedora"}, Digest: digest, Volume: volume, Imported: volume}
+		s.Volumes = []goldenimage.Volume{{Resource: goldenimage.Claims, Name: volume}}
+	})
+	plan := goldenimage.Decide(s)
+	if got := written(plan); strings.Contains(got, "dataimportcrons") || !plan.Again.Equal(s.Now) || len(plan.Status.History) != 1 {
+		t.Errorf("got %q, again at %v, history %+v", got, plan.Again, plan.Status.History)
+	}
+	s.Image.Status = plan.Status
+	if got := written(goldenimage.Decide(s)); !strings.Contains(got, "dataimportcrons fedora") {
+		t.Errorf("the newer image is not imported: %q", got)
+	}
+}

@@ -50,7 +50,7 @@ type State struct {
 	Sources  map[string]*DataSource
 	Crons    map[string]*Cron
 	Provided map[string]bool
-	// Volumes are those with the label of one of the DataImportCrons, or of the image.
+	// Volumes are those with the label of the image.
 	Volumes []Volume
 }
 

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/goldenimage"
@@ -59,7 +58,7 @@ func (r *Reconciler) gather(ctx context.Context, image *v1alpha1.GoldenImage) (g
 		s.Provided[name] = object != nil
 	}
 	var err error
-	s.Volumes, err = r.volumes(ctx, image, names)
+	s.Volumes, err = r.volumes(ctx, image)
 	return s, err
 }
 
@@ -75,37 +74,29 @@ func (r *Reconciler) get(ctx context.Context, resource schema.GroupVersionResour
 	return object, nil
 }
 
-// volumes lists the volumes of an image.
-func (r *Reconciler) volumes(ctx context.Context, image *v1alpha1.GoldenImage, crons []string) ([]goldenimage.Volume, error) {
+// volumes lists the volumes of an image. CDI copies the label of a DataImportCron to what it imports.
+func (r *Reconciler) volumes(ctx context.Context, image *v1alpha1.GoldenImage) ([]goldenimage.Volume, error) {
 	var volumes []goldenimage.Volume
-	// DataSources of channels may have longer names than a label has; no DataImportCron has such a name.
-	crons = slices.DeleteFunc(slices.Clone(crons), func(name string) bool { return len(name) > validation.LabelValueMaxLength })
+	of := metav1.ListOptions{LabelSelector: v1alpha1.LabelGoldenImage + "=" + image.Name}
 	for _, resource := range []schema.GroupVersionResource{goldenimage.DataVolumes, goldenimage.Claims, goldenimage.Snapshots} {
-		seen := map[string]bool{}
-		for _, selector := range []string{
-			goldenimage.LabelDataImportCron + " in (" + strings.Join(crons, ",") + ")",
-			v1alpha1.LabelGoldenImage + "=" + image.Name,
-		} {
-			listed, err := r.account.Resource(resource).Namespace(image.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
-			if apierrors.IsNotFound(err) {
-				// The cluster has no snapshots.
-				break
+		listed, err := r.account.Resource(resource).Namespace(image.Namespace).List(ctx, of)
+		if apierrors.IsNotFound(err) {
+			// The cluster has no snapshots.
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing the %s of GoldenImage %s/%s: %w", resource.Resource, image.Namespace, image.Name, err)
+		}
+		for i := range listed.Items {
+			object := &listed.Items[i]
+			if object.GetDeletionTimestamp() != nil {
+				continue
 			}
-			if err != nil {
-				return nil, fmt.Errorf("listing the %s of GoldenImage %s/%s: %w", resource.Resource, image.Namespace, image.Name, err)
+			volume := goldenimage.Volume{Resource: resource, Name: object.GetName(), Labels: object.GetLabels()}
+			if resource == goldenimage.DataVolumes {
+				volume.Progress, volume.Problem = progress(object.Object)
 			}
-			for i := range listed.Items {
-				object := &listed.Items[i]
-				if seen[object.GetName()] || object.GetDeletionTimestamp() != nil {
-					continue
-				}
-				seen[object.GetName()] = true
-				volume := goldenimage.Volume{Resource: resource, Name: object.GetName(), Labels: object.GetLabels()}
-				if resource == goldenimage.DataVolumes {
-					volume.Progress, volume.Problem = progress(object.Object)
-				}
-				volumes = append(volumes, volume)
-			}
+			volumes = append(volumes, volume)
 		}
 	}
 	return volumes, nil

@@ -56,6 +56,7 @@ func TestDisksAreClonedFromTheCurrentImage(t *testing.T) {
 	standsFor(t, own, "fedora", second)
 	shows(second)
 	clones("new", second)
+	has(t, own, "gimg/fedora", "{.status.usage.templates} {.status.usage.virtualMachines}", "1 2")
 	after := harness.Must(t, stage.Plane, user, "", "get", "pvc/old-root", "dv/old-root", "-n", team, "-o", "jsonpath={range .items[*]}{.metadata.uid} {.spec.source}{end}").Stdout
 	if !strings.HasPrefix(after, claim+" ") || !strings.Contains(after, volume("fedora", first)) {
 		t.Errorf("the disk of the older VM changed: %s", after)
