@@ -17,6 +17,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/diff"
 	"github.com/vmstencil/stencil/cmd/stencilctl/explain"
 	"github.com/vmstencil/stencil/cmd/stencilctl/image"
+	"github.com/vmstencil/stencil/cmd/stencilctl/install"
 	"github.com/vmstencil/stencil/cmd/stencilctl/lint"
 	"github.com/vmstencil/stencil/cmd/stencilctl/policy"
 	"github.com/vmstencil/stencil/cmd/stencilctl/process"
@@ -68,6 +69,7 @@ Exit codes: 0 success; 1 there are findings, such as a policy that denies; 2 the
 		approve.NewCommand(streams),
 		capture.NewCommand(streams),
 		image.NewCommand(streams),
+		install.NewCommand(streams),
 	)
 	finish(root, displayName(path))
 	return root

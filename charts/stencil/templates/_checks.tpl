@@ -25,4 +25,13 @@ renders.
 {{- if and .Values.manager.metrics.serviceMonitor.enabled (not .Values.manager.metrics.enabled) -}}
 {{- fail "manager.metrics.serviceMonitor.enabled needs manager.metrics.enabled" -}}
 {{- end -}}
+{{- if .Values.crds.enabled -}}
+{{- range list "virtualmachinetemplates.template.kubevirt.io" "virtualmachinetemplaterequests.template.kubevirt.io" -}}
+{{- with lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" . -}}
+{{- if eq "virt-operator" (dig "labels" "app.kubernetes.io/managed-by" "" .metadata) -}}
+{{- fail (printf "CustomResourceDefinition %s belongs to KubeVirt's own template component, which two installations cannot share: stencilctl install check says what to do" .metadata.name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}

@@ -176,3 +176,14 @@ func resourcePath(resource schema.GroupVersionResource, namespace, name string) 
 	}
 	return path.Join(root, resource.Resource, name)
 }
+
+// Version returns the version of the API server, such as v1.34.1.
+func (c *Client) Version(ctx context.Context) (string, error) {
+	var info struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	if err := fetch(ctx, c.rest.Get().AbsPath("/version"), &info); err != nil {
+		return "", Failed("reading the version of the API server", err)
+	}
+	return info.GitVersion, nil
+}

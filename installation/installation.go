@@ -1,0 +1,236 @@
+// Package installation decides whether Stencil can be installed, or stay, beside what else a cluster has: KubeVirt with a template component of its
+// own, CDI, and definitions with other owners. It is pure: commands and controllers read the State.
+//
+// KubeVirt's virt-operator installs the definitions of template.kubevirt.io itself while its feature gate Template is enabled, which it is by default
+// from version 1.9 on. It finds its definitions by the label app.kubernetes.io/managed-by=virt-operator, creates those that it does not find, and stops its whole
+// rollout if one exists. When the component is switched off, it deletes the definitions with its label, and all templates with them.
+package installation
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// Definitions are the names of the CustomResourceDefinitions that KubeVirt's template component has as well.
+var Definitions = []string{"virtualmachinetemplaterequests.template.kubevirt.io", "virtualmachinetemplates.template.kubevirt.io"}
+
+// APIServices are the names of the APIServices that it has as well.
+var APIServices = []string{"v1alpha1.subresources.template.kubevirt.io", "v1beta1.subresources.template.kubevirt.io"}
+
+const (
+	// labelManagedBy is the label by which owners of objects are found, with these values.
+	labelManagedBy = "app.kubernetes.io/managed-by"
+	byOperator     = "virt-operator"
+	byHelm         = "Helm"
+	// These are Helm's.
+	annotationRelease          = "meta.helm.sh/release-name"
+	annotationReleaseNamespace = "meta.helm.sh/release-namespace"
+
+	// gate is KubeVirt's feature gate of the component, on by default from byDefault on; virtTemplateDeployment exists from configurable on.
+	gate = "Template"
+)
+
+var (
+	byDefault    = version.MustParseGeneric("1.9.0")
+	configurable = version.MustParseGeneric("1.8.0")
+	// oldestAPIServer is the oldest supported API server: ValidatingAdmissionPolicies are generally available since.
+	oldestAPIServer = version.MustParseGeneric("1.30.0")
+)
+
+// State is what a cluster has.
+type State struct {
+	// APIServer is the version of the API server.
+	APIServer string
+	KubeVirts []KubeVirt
+	CDIs      []Product
+	// Objects are those of Definitions and APIServices that exist, by name.
+	Objects map[string]Object
+	// Templates and Requests are the numbers of objects of the definitions; -1 if they are not known.
+	Templates, Requests int
+}
+
+// Product is an installed operator's product.
+type Product struct{ Namespace, Name, Version, Phase string }
+
+// KubeVirt is a KubeVirt object.
+type KubeVirt struct {
+	Product
+	// Target is the version that is being installed.
+	Target string
+	// Enabled and Disabled are feature gates, and Deploy is spec.configuration.virtTemplateDeployment.enabled, nil if it is not set.
+	Enabled, Disabled []string
+	Deploy            *bool
+}
+
+// Object is an object that exists.
+type Object struct {
+	Labels, Annotations map[string]string
+	Deleting            bool
+}
+
+// owner returns who owns an object, in words, and the Helm release NAMESPACE/NAME if it is one.
+func (o Object) owner() (who, release string) {
+	switch managed := o.Labels[labelManagedBy]; {
+	case managed == byOperator:
+		return "KubeVirt's virt-operator", ""
+	case o.Annotations[annotationRelease] != "":
+		release = o.Annotations[annotationReleaseNamespace] + "/" + o.Annotations[annotationRelease]
+		return "Helm release " + release, release
+	case managed != "" && managed != byHelm:
+		return managed, ""
+	}
+	return "no known owner", ""
+}
+
+// Level is how serious a Finding is.
+type Level string
+
+// Levels of findings. A Problem has to be solved before Stencil is installed or KubeVirt is upgraded.
+const (
+	OK      Level = "ok"
+	Warning Level = "warning"
+	Problem Level = "problem"
+)
+
+// Finding is one result: what was found, and what to do about it, if anything.
+type Finding struct {
+	Level Level `json:"level"`
+	// Subject is what it is about.
+	Subject string `json:"subject"`
+	Found   string `json:"found"`
+	Action  string `json:"action,omitempty"`
+}
+
+// Check returns the findings about a cluster. release, NAMESPACE/NAME, is the Helm release of Stencil that is or is to be installed.
+func Check(s State, release string) []Finding {
+	findings := []Finding{apiServer(s.APIServer)}
+	component := false
+	for _, k := range s.KubeVirts {
+		on, why := k.component()
+		component = component || on
+		findings = append(findings, k.finding(on, why))
+	}
+	if len(s.KubeVirts) == 0 {
+		findings = append(findings, Finding{Warning, "KubeVirt", "not installed", "install it: VirtualMachines are its objects"})
+	}
+	for _, c := range s.CDIs {
+		findings = append(findings, Finding{OK, "CDI", fmt.Sprintf("%s in %s", cmp.Or(c.Version, "of an unknown version"), cmp.Or(c.Phase, "an unknown phase")), ""})
+	}
+	if len(s.CDIs) == 0 {
+		findings = append(findings, Finding{Warning, "CDI", "not installed", "install it for disks that are imported or cloned, captures and golden images"})
+	}
+	for _, name := range slices.Concat(Definitions, APIServices) {
+		if one, is := s.Objects[name]; is {
+			findings = append(findings, s.object(name, one, release, component))
+		}
+	}
+	if component && !slices.ContainsFunc(Definitions, func(name string) bool { _, is := s.Objects[name]; return is }) {
+		findings = append(findings, Finding{
+			Problem, "definitions", "KubeVirt's template component is on, and its definitions do not exist yet", "wait until KubeVirt has made them, or switch the component off: " + off(s.KubeVirts),
+		})
+	}
+	return findings
+}
+
+func apiServer(text string) Finding {
+	found, err := version.ParseGeneric(text)
+	switch {
+	case err != nil:
+		return Finding{Warning, "API server", fmt.Sprintf("has the version %q, which cannot be read", text), ""}
+	case found.LessThan(oldestAPIServer):
+		return Finding{Problem, "API server", text, "upgrade it to 1.30 or later, which has ValidatingAdmissionPolicies and matchConditions of webhooks"}
+	}
+	return Finding{OK, "API server", text, ""}
+}
+
+// component reports whether a KubeVirt has its template component on, now or after the rollout that is going on, and why.
+func (k KubeVirt) component() (on bool, why string) {
+	if k.Deploy != nil && !*k.Deploy {
+		return false, "spec.configuration.virtTemplateDeployment.enabled is false"
+	}
+	if slices.Contains(k.Disabled, gate) {
+		return false, "its feature gate Template is disabled"
+	}
+	if slices.Contains(k.Enabled, gate) {
+		return true, "its feature gate Template is enabled"
+	}
+	for _, text := range []string{k.Target, k.Version} {
+		if found, err := version.ParseGeneric(text); err == nil && !found.WithPreRelease("").LessThan(byDefault) {
+			return true, "its feature gate Template is on by default from 1.9 on"
+		}
+	}
+	return false, "its feature gate Template is off"
+}
+
+func (k KubeVirt) finding(on bool, why string) Finding {
+	text := fmt.Sprintf("%s/%s, %s, %s", k.Namespace, k.Name, cmp.Or(k.Version, "of an unknown version"), cmp.Or(k.Phase, "in an unknown phase"))
+	if k.Target != "" && k.Target != k.Version {
+		text += ", becomes " + k.Target
+	}
+	if on {
+		return Finding{OK, "KubeVirt", text + "; its template component is on: " + why, ""}
+	}
+	f := Finding{OK, "KubeVirt", text + "; its template component is off: " + why, ""}
+	if found, err := version.ParseGeneric(k.Version); err == nil && found.LessThan(byDefault) && k.Deploy == nil && !slices.Contains(k.Disabled, gate) {
+		f.Level, f.Action = Warning, "before an upgrade to 1.9 or later, which switches it on: "+off([]KubeVirt{k})
+	}
+	return f
+}
+
+// off returns the command that switches the component of KubeVirts off.
+func off(all []KubeVirt) string {
+	var commands []string
+	for _, k := range all {
+		patch := `{"spec": {"configuration": {"virtTemplateDeployment": {"enabled": false}}}}`
+		if found, err := version.ParseGeneric(k.Version); err == nil && found.LessThan(configurable) {
+			commands = append(commands, "upgrade to 1.8 first, which has spec.configuration.virtTemplateDeployment; then")
+		}
+		commands = append(commands, fmt.Sprintf("kubectl patch kubevirt %s --namespace=%s --type=merge -p '%s'", k.Name, k.Namespace, patch))
+	}
+	return strings.Join(commands, " ")
+}
+
+// object returns the finding about a definition or an APIService that exists.
+func (s State) object(name string, o Object, release string, component bool) Finding {
+	kind := "CustomResourceDefinition " + name
+	definition := slices.Contains(Definitions, name)
+	if !definition {
+		kind = "APIService " + name
+	}
+	who, of := o.owner()
+	f := Finding{OK, kind, "belongs to " + who, ""}
+	switch {
+	case o.Deleting:
+		return Finding{Problem, kind, "is being deleted, and belongs to " + who, "wait until it is gone"}
+	case of != "" && of == release && component:
+		f.Level, f.Action = Problem, "KubeVirt's rollout stops at it with AlreadyExists: "+off(s.KubeVirts)
+		if !definition {
+			f.Action = "KubeVirt takes it over: " + off(s.KubeVirts)
+		}
+	case of != "" && of == release:
+	case of != "":
+		f.Level, f.Action = Problem, fmt.Sprintf("install Stencil as this release, or add --take-ownership to helm if %s is no longer needed", of)
+	case o.Labels[labelManagedBy] == byOperator && component:
+		f.Level, f.Action = Problem, "Helm does not overwrite it. "+s.replace()
+	case o.Labels[labelManagedBy] == byOperator:
+		f.Level, f.Action = Problem, "its component is off, so that virt-operator deletes it: wait until it is gone"
+	default:
+		f.Level, f.Action = Problem, "Helm does not overwrite what it has not made: add --take-ownership to helm upgrade --install, if nothing else keeps it"
+	}
+	return f
+}
+
+// replace returns how definitions of virt-operator are replaced.
+func (s State) replace() string {
+	switch {
+	case s.Templates == 0 && s.Requests == 0:
+		return "There are no templates, so that nothing is lost: " + off(s.KubeVirts) + ", which deletes it, and install Stencil then"
+	case s.Templates < 0 || s.Requests < 0:
+		return "Switching KubeVirt's template component off deletes it with all templates: save them before"
+	}
+	return fmt.Sprintf("Switching KubeVirt's template component off deletes it, with %d templates and %d requests: save them before (kubectl get vmt,vmtr -A -o yaml)", s.Templates, s.Requests)
+}
