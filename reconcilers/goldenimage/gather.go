@@ -2,6 +2,7 @@ package goldenimage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -158,6 +159,9 @@ func ready(object map[string]any) bool {
 // check checks the source of an image.
 func (r *Reconciler) check(ctx context.Context, image *v1alpha1.GoldenImage) *goldenimage.Check {
 	source := image.Spec.Source.Registry
+	if source == nil && image.Spec.Source.PVC == nil {
+		return &goldenimage.Check{Err: errors.New("sources other than registries are not checked yet: use spec.source.registry")}
+	}
 	if image.Spec.Source.PVC != nil || source.ImageStream != "" {
 		return r.checkObject(ctx, image)
 	}

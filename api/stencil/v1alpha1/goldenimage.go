@@ -108,9 +108,10 @@ type GoldenImageSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="dataSource cannot be changed: create another GoldenImage"
 	DataSource string `json:"dataSource,omitempty"`
 
-	// Digest pins the image: this one is imported, if it is not, and no newer one. It is how an image goes back to an older one. The digest of an
-	// index (a manifest for several platforms) pins each architecture to the image of that index; with several architectures, these images must be
-	// in status.history or the newest of the source.
+	// Digest pins the image: this one is imported, if it is not, and no newer one. It is how an image goes back to an older one. It is sha256:HEX of an
+	// image in a registry; sha256:HEX or sha512:HEX, the checksum of a file; version:HEX of a file without checksum; or uid:UUID of a claim. The
+	// digest of an index (a manifest for several platforms) pins each architecture to the image of that index. With several architectures, and of
+	// a source that is no registry, the image must be in status.history or the newest of the source.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=135
@@ -159,7 +160,7 @@ type GoldenImageSpec struct {
 
 // GoldenImageSource is where an image comes from.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.registry) != has(self.pvc)",message="exactly one of registry and pvc must be given"
+// +kubebuilder:validation:XValidation:rule="[has(self.registry), has(self.http), has(self.s3), has(self.pvc)].filter(given, given).size() == 1",message="exactly one of registry, http, s3 and pvc must be given"
 type GoldenImageSource struct {
 	// Registry is an image in a container registry with the disk in its folder /disk.
 	//
@@ -171,6 +172,16 @@ type GoldenImageSource struct {
 	//
 	// +optional
 	PVC *GoldenImageClaim `json:"pvc,omitempty"`
+
+	// HTTP is a file of an HTTP server.
+	//
+	// +optional
+	HTTP *GoldenImageHTTP `json:"http,omitempty"`
+
+	// S3 is an object of an S3 bucket.
+	//
+	// +optional
+	S3 *GoldenImageS3 `json:"s3,omitempty"`
 }
 
 // GoldenImageClaim is a PersistentVolumeClaim with a disk.
@@ -373,7 +384,8 @@ type GoldenImageChannel struct {
 	// +kubebuilder:validation:XValidation:rule="!(self in ['amd64', 'arm64', 's390x', 'ppc64le'])",message="the name of an architecture must not be the name of a channel"
 	Name string `json:"name"`
 
-	// Digest pins the channel to an image that was imported: its own digest, or that of an index, for each architecture.
+	// Digest pins the channel to an image that was imported: its own digest, or that of an index, for each architecture. See spec.digest for what it
+	// consists of.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=135

@@ -70,6 +70,30 @@ func TestAGoldenImageIsStoredAsItIsWritten(t *testing.T) {
 	}
 }
 
+// TestFilesAreStoredAsTheyAreWritten has every field of the sources that are files, and every kind of digest.
+func TestFilesAreStoredAsTheyAreWritten(t *testing.T) {
+	hex := strings.Repeat("0123456789abcdef", 4)
+	for name, spec := range map[string]string{
+		"checksum":      `{"source":{"http":{"url":"https://a.example/a.qcow2?b=c","checksum":"sha512:` + hex + hex + `","secretRef":"a","certConfigMap":"b"}},"digest":"sha512:` + hex + hex + `"`,
+		"checksum-file": `{"source":{"http":{"url":"http://a.example/a.qcow2","checksumFile":"https://b.example/SHA256SUMS"}},"digest":"version:` + hex + `"`,
+		"object":        `{"source":{"s3":{"url":"https://s3.a.example/bucket/images/a.raw.xz","secretRef":"a","certConfigMap":"b"}},"digest":"uid:01234567-89ab-cdef-0123-456789abcdef","architectures":["arm64"]`,
+	} {
+		object := `{"apiVersion":"stencil.kubevirt.io/v1alpha1","kind":"GoldenImage","metadata":{"name":"` + name + `","namespace":"default"},"spec":` + spec + `,"storage":{"size":"1Gi"}}}`
+		must(t, object, "create", "-f", "-")
+		got := kubectl(t, "", "get", "gimg", name, "-n", "default", "-o", "jsonpath={.spec}")
+		var stored, written struct{ Source, Digest any }
+		if err := json.Unmarshal([]byte(got.Stdout), &stored); err != nil {
+			t.Fatal(err, got.Stderr)
+		}
+		if err := json.Unmarshal([]byte(spec+`}`), &written); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(written, stored); diff != "" {
+			t.Errorf("%s (-written +stored):\n%s", name, diff)
+		}
+	}
+}
+
 func TestTheLeastGoldenImageHasDefaults(t *testing.T) {
 	const least = `{apiVersion: stencil.kubevirt.io/v1alpha1, kind: GoldenImage, metadata: {name: least, namespace: default},
 		spec: {source: {registry: {url: quay.io/containerdisks/fedora}}, storage: {size: 10Gi}}}`
@@ -87,6 +111,9 @@ func TestWhatTheAPIServerRefusesOfAGoldenImage(t *testing.T) {
 	from := func(registry string) string {
 		return `{"source":{"registry":{"url":"quay.io/a/b",` + registry + `}},"storage":{"size":"1Gi"}}`
 	}
+	file := func(kind, source, more string) string {
+		return `{"source":{"` + kind + `":{` + source + `}},"storage":{"size":"1Gi"}` + more + `}`
+	}
 	with := func(more string) string {
 		return `{"source":{"registry":{"url":"quay.io/a/b"}},"storage":{"size":"1Gi"},` + more + `}`
 	}
@@ -95,8 +122,8 @@ func TestWhatTheAPIServerRefusesOfAGoldenImage(t *testing.T) {
 		t.Errorf("a name of 41 characters: %s%s", got.Stdout, got.Stderr)
 	}
 	for _, tc := range []struct{ name, spec, want string }{
-		{"no source", `{"source":{},"storage":{"size":"1Gi"}}`, "exactly one of registry and pvc must be given"},
-		{"two sources", `{"source":{"pvc":{"name":"a"},"registry":{"url":"quay.io/a/b"}},"storage":{"size":"1Gi"}}`, "exactly one of registry and pvc must be given"},
+		{"no source", `{"source":{},"storage":{"size":"1Gi"}}`, "exactly one of registry, http, s3 and pvc must be given"},
+		{"two sources", `{"source":{"pvc":{"name":"a"},"registry":{"url":"quay.io/a/b"}},"storage":{"size":"1Gi"}}`, "exactly one of registry, http, s3 and pvc must be given"},
 		{"a claim of the name of the DataSource", `{"source":{"pvc":{"name":"refused"}},"storage":{"size":"1Gi"}}`, "the claim must have another name than the DataSource"},
 		{"a claim for two architectures", `{"source":{"pvc":{"name":"a"}},"storage":{"size":"1Gi"},"architectures":["amd64","arm64"]}`, "this source has one image: make one GoldenImage per architecture"},
 		{"an image stream for two architectures", `{"source":{"registry":{"imageStream":"a"}},"storage":{"size":"1Gi"},"architectures":["amd64","arm64"]}`, "this source has one image: make one GoldenImage per architecture"},
@@ -105,6 +132,21 @@ func TestWhatTheAPIServerRefusesOfAGoldenImage(t *testing.T) {
 		{"an image stream with tags", `{"source":{"registry":{"imageStream":"a","tags":{"semver":"41"}}},"storage":{"size":"1Gi"}}`, "an image stream has a tag only"},
 		{"an image stream with credentials", `{"source":{"registry":{"imageStream":"a","secretRef":"b"}},"storage":{"size":"1Gi"}}`, "an image stream has a tag only"},
 		{"a signature of a claim", `{"source":{"pvc":{"name":"a"}},"storage":{"size":"1Gi"},"verify":{"publicKeys":["-----BEGIN PUBLIC KEY-----\nAA==\n-----END PUBLIC KEY-----"]}}`, "only images of source.registry.url have signatures"},
+		{"a registry and a file", `{"source":{"registry":{"url":"quay.io/a/b"},"http":{"url":"https://a.example/a.qcow2"}},"storage":{"size":"1Gi"}}`, "exactly one of registry, http, s3 and pvc must be given"},
+		{"a file for two architectures", file("http", `"url":"https://a.example/a"`, `,"architectures":["amd64","arm64"]`), "spec.architectures: Invalid value: this source has one image: make one GoldenImage per architecture"},
+		{"an object for two architectures", file("s3", `"url":"https://a.example/a/b","secretRef":"a"`, `,"architectures":["amd64","arm64"]`), "this source has one image: make one GoldenImage per architecture"},
+		{"a checksum by SHA-1", file("http", `"url":"https://a.example/a","checksum":"sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709"`, ""), `spec.source.http.checksum: Invalid value: "sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709": checksum must be sha256: with 64 or sha512: with 128 hexadecimal digits in lower case; sha1 and md5 are too weak`},
+		{"a checksum by MD5", file("http", `"url":"https://a.example/a","checksum":"md5:d41d8cd98f00b204e9800998ecf8427e"`, ""), "sha1 and md5 are too weak"},
+		{"a checksum and a file of checksums", file("http", `"url":"https://a.example/a","checksumFile":"https://a.example/SHA256SUMS","checksum":`+digest, ""), "spec.source.http.checksumFile: Invalid value: only one of checksum and checksumFile may be given"},
+		{"a password in a URL", file("http", `"url":"https://user:secret@a.example/a"`, ""), "a URL must not contain a username or a password: use secretRef"},
+		{"a password in the URL of checksums", file("http", `"url":"https://a.example/a","checksumFile":"https://user@a.example/a"`, ""), "a URL must not contain a username or a password: use secretRef"},
+		{"a password in the URL of an object", file("s3", `"url":"https://user:secret@a.example/a/b","secretRef":"a"`, ""), "a URL must not contain a username or a password: use secretRef"},
+		{"credentials in plain text", file("http", `"url":"http://a.example/a","secretRef":"a"`, ""), "spec.source.http.url: Invalid value: secretRef and certConfigMap need a URL with https"},
+		{"authorities without TLS", file("s3", `"url":"http://a.example/a/b","secretRef":"a","certConfigMap":"a"`, ""), "spec.source.s3.url: Invalid value: certConfigMap needs a URL with https"},
+		{"a URL that is no file", file("http", `"url":"https://a.example/folder/"`, ""), "spec.source.http.url: Invalid value"},
+		{"a file of another protocol", file("http", `"url":"file:///etc/passwd"`, ""), "spec.source.http.url: Invalid value"},
+		{"a bucket without an object", file("s3", `"url":"https://a.example/bucket","secretRef":"a"`, ""), "spec.source.s3.url: Invalid value"},
+		{"an object without credentials", file("s3", `"url":"https://a.example/a/b"`, ""), "spec.source.s3.secretRef: Required value"},
 		{"no storage", `{"source":{"registry":{"url":"quay.io/a/b"}}}`, "spec.storage: Required value"},
 		{"a URL with a tag", `{"source":{"registry":{"url":"quay.io/a/b:41"}},"storage":{"size":"1Gi"}}`, "spec.source.registry.url: Invalid value"},
 		{"a URL without a registry", `{"source":{"registry":{"url":"fedora"}},"storage":{"size":"1Gi"}}`, "spec.source.registry.url: Invalid value"},
