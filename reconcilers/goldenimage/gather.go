@@ -17,7 +17,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/goldenimage"
-	"github.com/vmstencil/stencil/reconcilers/goldenimage/registry"
+	"github.com/vmstencil/stencil/reconcilers/goldenimage/outbound"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -181,7 +181,7 @@ func (r *Reconciler) check(ctx context.Context, image *v1alpha1.GoldenImage) *go
 }
 
 // verify returns the digests that are signed, and an error if one of those that could be imported is not.
-func (r *Reconciler) verify(ctx context.Context, image *v1alpha1.GoldenImage, found []goldenimage.Found, with registry.Credentials) ([]string, error) {
+func (r *Reconciler) verify(ctx context.Context, image *v1alpha1.GoldenImage, found []goldenimage.Found, with outbound.Credentials) ([]string, error) {
 	verified, err := r.registry.Signed(ctx, image.Spec.Source.Registry, goldenimage.Unverified(image, found), image.Spec.Verify.PublicKeys, with)
 	if err != nil {
 		return nil, err
@@ -204,8 +204,8 @@ func (r *Reconciler) verify(ctx context.Context, image *v1alpha1.GoldenImage, fo
 	return verified, nil
 }
 
-func (r *Reconciler) credentials(ctx context.Context, namespace string, source *v1alpha1.GoldenImageRegistry) (registry.Credentials, error) {
-	var with registry.Credentials
+func (r *Reconciler) credentials(ctx context.Context, namespace string, source *v1alpha1.GoldenImageRegistry) (outbound.Credentials, error) {
+	var with outbound.Credentials
 	read := func(resource, name string, into any) error {
 		object, err := r.get(ctx, corev1.SchemeGroupVersion.WithResource(resource), namespace, name)
 		switch {

@@ -3,18 +3,13 @@ package registry
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -23,6 +18,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/goldenimage"
+	"github.com/vmstencil/stencil/reconcilers/goldenimage/outbound"
 )
 
 const (
@@ -30,16 +26,7 @@ const (
 	Timeout = 30 * time.Second
 	// maximumAnswers is the maximum size of all answers of a check in bytes: pages of tags, and manifests.
 	maximumAnswers = 8 << 20
-
-	connectTimeout = 10 * time.Second
 )
-
-// Credentials are the credentials for one image.
-type Credentials struct {
-	Username, Password string
-	// Authorities are certificates in PEM that are trusted besides those of the system.
-	Authorities [][]byte
-}
 
 // Client checks registries.
 type Client struct {
@@ -48,7 +35,7 @@ type Client struct {
 }
 
 // Newest returns the newest image of a source for each architecture.
-func (c *Client) Newest(ctx context.Context, source *v1alpha1.GoldenImageRegistry, architectures []string, with Credentials) ([]goldenimage.Found, error) {
+func (c *Client) Newest(ctx context.Context, source *v1alpha1.GoldenImageRegistry, architectures []string, with outbound.Credentials) ([]goldenimage.Found, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	repository, options, err := c.connect(ctx, source, with)
@@ -90,14 +77,14 @@ func (c *Client) Newest(ctx context.Context, source *v1alpha1.GoldenImageRegistr
 }
 
 // connect returns the repository of a source, and the options for requests to it, which end with ctx.
-func (c *Client) connect(ctx context.Context, source *v1alpha1.GoldenImageRegistry, with Credentials) (name.Repository, []remote.Option, error) {
+func (c *Client) connect(ctx context.Context, source *v1alpha1.GoldenImageRegistry, with outbound.Credentials) (name.Repository, []remote.Option, error) {
 	repository, err := name.NewRepository(strings.TrimPrefix(source.URL, "docker://"))
 	if err != nil {
 		return repository, nil, fmt.Errorf("spec.source.registry.url: %w", err)
 	}
-	transport, err := c.transport(with.Authorities)
+	transport, err := outbound.Transport(c.Allowed, with.Authorities)
 	if err != nil {
-		return repository, nil, err
+		return repository, nil, fmt.Errorf("spec.source.registry.certConfigMap: %w", err)
 	}
 	context.AfterFunc(ctx, transport.CloseIdleConnections)
 	options := []remote.Option{remote.WithContext(ctx), remote.WithTransport(&limited{next: transport, onlyTLS: with.Username != "" || with.Password != "" || len(with.Authorities) > 0, left: maximumAnswers}), remote.WithRetryPredicate(func(error) bool { return false })}
@@ -146,69 +133,6 @@ func ofArchitecture(descriptor *remote.Descriptor, architecture string) (string,
 	}
 	return "", fmt.Errorf("it has no image for linux/%s, only for %s: take %s out of spec.architectures", architecture, strings.Join(has, ", "), architecture)
 }
-
-// errPrivate is returned for an address that is not public.
-var errPrivate = errors.New("the address is not public: allow its network in the chart's value goldenImages.allowedNetworks")
-
-// transport returns a transport that checks each address that it connects to, after it was resolved.
-func (c *Client) transport(authorities [][]byte) (*http.Transport, error) {
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		roots = x509.NewCertPool()
-	}
-	for _, authority := range authorities {
-		if !roots.AppendCertsFromPEM(authority) {
-			return nil, errors.New("spec.source.registry.certConfigMap: it has a value without certificates in PEM")
-		}
-	}
-	dialer := &net.Dialer{Timeout: connectTimeout, Control: func(_, address string, _ syscall.RawConn) error { return c.check(address) }}
-	return &http.Transport{
-		DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout: connectTimeout, ForceAttemptHTTP2: true, Proxy: http.ProxyFromEnvironment,
-	}, nil
-}
-
-// check returns an error if an address, HOST:PORT with a resolved host, must not be connected to.
-func (c *Client) check(address string) error {
-	to, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	ip := to.Addr().Unmap().WithZone("")
-	for _, network := range c.Allowed {
-		if network.Contains(ip) {
-			return nil
-		}
-	}
-	real := ip
-	if translated.Contains(ip) {
-		bytes := ip.As16()
-		real = netip.AddrFrom4([4]byte(bytes[12:]))
-	}
-	special := slices.ContainsFunc(notPublic, func(network netip.Prefix) bool { return network.Contains(real) })
-	if !real.IsGlobalUnicast() || real.IsPrivate() || special {
-		return fmt.Errorf("%s: %w", ip, errPrivate)
-	}
-	return nil
-}
-
-var (
-	// translated are addresses whose last 4 bytes are an IPv4 address, to which NAT64 connects (RFC 6052).
-	translated = netip.MustParsePrefix("64:ff9b::/96")
-	// notPublic are further networks of the registries of special addresses of IANA that may lead into a private network.
-	notPublic = []netip.Prefix{
-		netip.MustParsePrefix("0.0.0.0/8"),      // this host
-		netip.MustParsePrefix("100.64.0.0/10"),  // carriers and their customers (RFC 6598), which clusters use for pods
-		netip.MustParsePrefix("192.0.0.0/24"),   // protocols
-		netip.MustParsePrefix("198.18.0.0/15"),  // benchmarks
-		netip.MustParsePrefix("240.0.0.0/4"),    // reserved, which some networks use nevertheless
-		netip.MustParsePrefix("::/96"),          // an IPv4 address in IPv6, deprecated
-		netip.MustParsePrefix("64:ff9b:1::/48"), // local NAT64, of which the place of the IPv4 address is not known
-		netip.MustParsePrefix("2001::/32"),      // Teredo
-		netip.MustParsePrefix("2002::/16"),      // 6to4
-		netip.MustParsePrefix("fec0::/10"),      // site-local, deprecated
-	}
-)
 
 // Errors for what a registry may not do.
 var (

@@ -23,6 +23,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature/payload"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/reconcilers/goldenimage/outbound"
 )
 
 const (
@@ -42,7 +43,7 @@ const (
 
 // Signed returns the digests of those images of a source that one of the keys, in PEM, has signed. Each image is its digest, followed by those of indexes that
 // name it: the signature of one of them is enough. An error is returned if that is not known, or if a key is invalid.
-func (c *Client) Signed(ctx context.Context, source *v1alpha1.GoldenImageRegistry, images [][]string, keys []string, with Credentials) ([]string, error) {
+func (c *Client) Signed(ctx context.Context, source *v1alpha1.GoldenImageRegistry, images [][]string, keys []string, with outbound.Credentials) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	repository, options, err := c.connect(ctx, source, with)

@@ -28,6 +28,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature/dsse"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/reconcilers/goldenimage/outbound"
 )
 
 // key is a key that signs, and its public half in PEM.
@@ -224,7 +225,7 @@ func TestSigned(t *testing.T) {
 				}
 				tc.sign(t, repository, v1.Descriptor{MediaType: types.DockerManifestSchema2, Size: int64(len(manifest)), Digest: digest})
 				client := &Client{Allowed: loopback}
-				got, err := client.Signed(t.Context(), &v1alpha1.GoldenImageRegistry{URL: registry + "/disks/fedora"}, [][]string{{digest.String()}}, tc.keys, Credentials{})
+				got, err := client.Signed(t.Context(), &v1alpha1.GoldenImageRegistry{URL: registry + "/disks/fedora"}, [][]string{{digest.String()}}, tc.keys, outbound.Credentials{})
 				if err != nil || (len(got) == 1) != tc.want {
 					t.Errorf("got %v, error %v, want it signed: %v", got, err, tc.want)
 				}
@@ -259,7 +260,7 @@ func TestNotEverySignatureIsTried(t *testing.T) {
 			add(simple(digest, cosignKind), owner.sign(t, simple(digest, cosignKind)))
 			write(t, registry+"/a/b:"+strings.Replace(digest, ":", "-", 1)+".sig", signed)
 			client := &Client{Allowed: loopback}
-			got, err := client.Signed(t.Context(), &v1alpha1.GoldenImageRegistry{URL: registry + "/a/b"}, [][]string{{digest}}, []string{owner.public}, Credentials{})
+			got, err := client.Signed(t.Context(), &v1alpha1.GoldenImageRegistry{URL: registry + "/a/b"}, [][]string{{digest}}, []string{owner.public}, outbound.Credentials{})
 			if err != nil || (len(got) == 1) != tc.want {
 				t.Errorf("got %v, error %v", got, err)
 			}
@@ -289,7 +290,7 @@ func TestWhatPreventsVerifying(t *testing.T) {
 	} {
 		t.Run(text, func(t *testing.T) {
 			client := &Client{Allowed: loopback}
-			got, err := client.Signed(t.Context(), &v1alpha1.GoldenImageRegistry{URL: tc.registry + "/a/b"}, [][]string{{tc.digest}}, []string{tc.key}, Credentials{})
+			got, err := client.Signed(t.Context(), &v1alpha1.GoldenImageRegistry{URL: tc.registry + "/a/b"}, [][]string{{tc.digest}}, []string{tc.key}, outbound.Credentials{})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, error %v, want %s", got, err, tc.want)
 			}
