@@ -151,11 +151,15 @@ func (d *decision) standChannels() {
 		if image == nil {
 			continue
 		}
-		volume := map[string]any{"namespace": d.image.Namespace, "name": image.Volume}
-		kind := "pvc"
-		if image.Snapshot {
-			kind = "snapshot"
-		}
-		d.stand(c.DataSource, c.Architecture, map[string]any{kind: volume}, image)
+		d.stand(c.DataSource, c.Architecture, standsFor(d.image.Namespace, image), image)
 	}
+}
+
+// standsFor returns the source of a DataSource that stands for an image.
+func standsFor(namespace string, image *v1alpha1.ImportedImage) map[string]any {
+	kind := "pvc"
+	if image.Snapshot {
+		kind = "snapshot"
+	}
+	return map[string]any{kind: map[string]any{"namespace": namespace, "name": image.Volume}}
 }

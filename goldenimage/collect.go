@@ -5,16 +5,18 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
 // collect deletes the images that are not to be kept, while no import is going on. CDI's own garbage collection is not used: it disregards channels,
 // and a volume cannot be withdrawn from it in time, because it writes its label again.
 func (d *decision) collect() {
 	for _, a := range d.arches {
-		if d.image.Spec.Suspended || a.Current == nil || a.Current.Digest != a.desired || a.cron == nil || a.cron.Deleting {
+		if d.image.Spec.Suspended || a.Current == nil || a.Current.Digest != a.desired || !d.by.collectable(a) {
 			continue
 		}
-		kept := map[string]bool{a.Current.Volume: true, a.cron.Volume: true}
+		kept := map[string]bool{a.Current.Volume: true, a.volume: true}
 		for _, c := range d.plan.Status.Channels {
 			if image := d.find(a.Name, c.Digest); image != nil && c.Architecture == a.Name {
 				kept[image.Volume] = true
@@ -28,7 +30,7 @@ func (d *decision) collect() {
 		}
 		var gone []string
 		for _, volume := range d.Volumes {
-			if !kept[volume.Name] && volume.Labels[LabelDataImportCron] == a.DataSource && imported(volume.Name, a.DataSource) {
+			if !kept[volume.Name] && (volume.Labels[LabelDataImportCron] == a.DataSource || volume.Labels[v1alpha1.LabelGoldenImage] == d.image.Name) && imported(volume.Name, a.DataSource) {
 				d.act(DeleteUnused, volume.Resource, volume.Name, nil)
 				gone = append(gone, volume.Name)
 			}

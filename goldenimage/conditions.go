@@ -96,7 +96,7 @@ func (d *decision) conditions() {
 func (d *decision) importing() {
 	var running, failed []string
 	for _, a := range d.arches {
-		if a.cron == nil || a.desired == "" || a.Current != nil && a.Current.Digest == a.desired || d.image.Spec.Suspended {
+		if a.cron == nil && a.volume == "" && a.problem == "" || a.desired == "" || a.Current != nil && a.Current.Digest == a.desired || d.image.Spec.Suspended {
 			continue
 		}
 		if a.problem != "" {

@@ -1,8 +1,10 @@
 package goldenimage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -27,7 +29,7 @@ func NextCheck(image *v1alpha1.GoldenImage) (time.Time, bool) {
 
 // Decide returns what has to be written for an image, and its status without conditions that only a client can know.
 func Decide(s State) Plan {
-	d := &decision{State: s, image: s.Image}
+	d := &decision{State: s, image: s.Image, by: importerOf(s.Image)}
 	d.plan.Status = *s.Image.Status.DeepCopy()
 	status := &d.plan.Status
 	if s.Image.DeletionTimestamp != nil {
@@ -61,6 +63,7 @@ func Decide(s State) Plan {
 type decision struct {
 	State
 	image  *v1alpha1.GoldenImage
+	by     importer
 	plan   Plan
 	arches []*architecture
 
@@ -77,6 +80,8 @@ type architecture struct {
 	// desired is the digest that is to be imported; empty if none is known.
 	desired string
 	cron    *Cron
+	// volume is the one that is being imported into, or was last.
+	volume string
 	// added is set if its image was not in the history before.
 	added bool
 	// problem is why the import does not proceed, and unknown why spec.digest names no image.
@@ -188,32 +193,26 @@ func (d *decision) observe(stored v1alpha1.GoldenImageArchitecture) *architectur
 	status := &d.plan.Status
 	a := &architecture{GoldenImageArchitecture: stored}
 	a.DataSource, a.Progress, a.Current = managed(d.image, a.Name), "", nil
-	a.cron = d.Crons[a.DataSource]
 	d.desire(a)
 	if !d.trusted(a.desired) {
 		a.desired = ""
-		if a.cron != nil {
-			a.desired = a.cron.Annotations[annotationDesired]
-		}
 	}
+	d.by.observe(d, a)
 	a.owner = d.ownership(a.DataSource, a.DataSource)
 	source := d.Sources[a.DataSource]
 	if source == nil || a.owner.kind == foreign || a.owner.kind == provided {
 		return a
 	}
 	volume, snapshot := volumeOf(source.Source)
-	// CDI moves the DataSource before it writes the status.
-	if a.cron != nil && a.cron.Volume == volume && a.cron.Imported == volume && a.cron.Digest != "" && source.Ready && volume != "" && d.has(volume) {
-		d.add(a, volume, snapshot)
-	}
+	d.by.take(d, a, volume, snapshot, source.Ready)
 	for _, image := range status.History {
 		if image.Volume == volume && source.Ready {
 			a.Current = &image
 		}
 	}
 	for _, volume := range d.Volumes {
-		if a.cron != nil && volume.Resource == DataVolumes && volume.Name == a.cron.Volume && (a.Current == nil || a.Current.Volume != volume.Name) {
-			a.Progress, a.problem = volume.Progress, volume.Problem
+		if volume.Resource == DataVolumes && volume.Name == a.volume && (a.Current == nil || a.Current.Volume != volume.Name) {
+			a.Progress, a.problem = volume.Progress, cmp.Or(a.problem, volume.Problem)
 		}
 	}
 	return a
@@ -223,17 +222,17 @@ func (d *decision) has(volume string) bool {
 	return slices.ContainsFunc(d.Volumes, func(v Volume) bool { return v.Name == volume && v.Resource != DataVolumes })
 }
 
-// add adds an image that CDI has imported to the history.
-func (d *decision) add(a *architecture, volume string, snapshot bool) {
+// add adds an image that CDI has imported to the history, unless it is there.
+func (d *decision) add(a *architecture, digest, volume string, snapshot bool, at *metav1.Time) {
 	status := &d.plan.Status
 	if slices.ContainsFunc(status.History, func(image v1alpha1.ImportedImage) bool { return image.Volume == volume }) {
 		return
 	}
 	image := v1alpha1.ImportedImage{
-		Architecture: a.Name, Digest: a.cron.Digest, ImportedAt: metav1.NewTime(d.Now.Truncate(time.Second)), Volume: volume, Snapshot: snapshot,
+		Architecture: a.Name, Digest: digest, ImportedAt: metav1.NewTime(d.Now.Truncate(time.Second)), Volume: volume, Snapshot: snapshot,
 	}
-	if a.cron.ImportedAt != nil {
-		image.ImportedAt = *a.cron.ImportedAt
+	if at != nil {
+		image.ImportedAt = *at
 	}
 	if a.Available != nil && a.Available.Digest == image.Digest {
 		image.Tag = a.Available.Tag
@@ -246,7 +245,7 @@ func (d *decision) add(a *architecture, volume string, snapshot bool) {
 		"imported %s%s into %s; DataSource %s stands for it", image.Digest, ofTag(image.Tag), volume, a.DataSource)})
 }
 
-// importInto writes the DataSource and the DataImportCron of an architecture.
+// importInto writes the DataSource of an architecture and what imports for it.
 func (d *decision) importInto(a *architecture) {
 	switch a.owner.kind {
 	case foreign:
@@ -262,24 +261,15 @@ func (d *decision) importInto(a *architecture) {
 	case absent:
 		d.create(a.DataSource, a.Name, claim(d.image.Namespace, a.DataSource))
 	case adoptable, ours:
-		d.write(a.DataSource, a.DataSource, a.Name, nil, a.Current, a.owner)
+		stands, image := d.by.stands(d, a)
+		if source := d.Sources[a.DataSource].Source; stands != nil && !reflect.DeepEqual(source, stands) {
+			// It is not applied: to apply without it later, as when CDI moves the DataSource again, would remove it. CDI may have written another kind.
+			d.act(Patch, DataSources, a.DataSource, map[string]any{"spec": map[string]any{"source": instead(stands, source)}})
+		}
+		d.write(a.DataSource, d.by.mover(a.DataSource), a.Name, nil, image, a.owner)
 	}
-	template := d.template(a)
-	switch {
-	case d.image.Spec.Suspended || a.desired == "":
-	case a.cron == nil:
-		d.act(Create, DataImportCrons, a.DataSource, template)
-	case a.cron.Labels[v1alpha1.LabelGoldenImage] != d.image.Name:
-		d.conflicts = append(d.conflicts, fmt.Sprintf("DataImportCron %s exists and was not made for this GoldenImage: delete or rename one of them", a.DataSource))
-	case a.cron.Deleting:
-	case a.added:
-		// Only the DataImportCron has the whole digest of the image that it has imported: it is not changed before the history is stored.
-		d.again(d.Now)
-	case a.cron.Annotations[annotationTemplate] != annotationOf(template, annotationTemplate):
-		// Its spec is immutable. Its retention policy keeps the volumes, which the next one finds by their digests.
-		d.act(Delete, DataImportCrons, a.DataSource, nil)
-	case a.cron.Annotations[annotationDesired] != a.desired:
-		d.act(Patch, DataImportCrons, a.DataSource, map[string]any{"metadata": map[string]any{"annotations": d.desired(a)}})
+	if !d.image.Spec.Suspended && a.desired != "" {
+		d.by.proceed(d, a)
 	}
 }
 

@@ -24,9 +24,6 @@ func (d *decision) desire(a *architecture) {
 		a.desired = pinned
 	default:
 		// It stays what it is.
-		if a.cron != nil {
-			a.desired = a.cron.Annotations[annotationDesired]
-		}
 		if pinned != "" && available != nil {
 			a.unknown = fmt.Sprintf("spec.digest: no image has the digest %s: take one of status.history", pinned)
 		}

@@ -19,7 +19,7 @@ import (
 func (d *decision) create(name, architecture string, source map[string]any) {
 	cron := ""
 	if slices.Contains(Managed(d.image), name) && !d.Provided[name] {
-		cron = name
+		cron = d.by.mover(name)
 	}
 	object := d.object(kindDataSource, name, labels(d.image, cron, architecture), map[string]any{v1alpha1.AnnotationGoldenImage: d.image.Name})
 	object["metadata"].(map[string]any)["ownerReferences"] = []any{d.owner(true)}
@@ -55,6 +55,17 @@ func (d *decision) write(name, cron, architecture string, stands map[string]any,
 	if source == nil || !covers(source, object) || stands != nil && !reflect.DeepEqual(source.Source, stands) {
 		d.act(Apply, DataSources, name, object)
 	}
+}
+
+// instead returns a source as a merge patch of another: such a patch keeps fields that it does not name.
+func instead(source, of map[string]any) map[string]any {
+	patch := maps.Clone(source)
+	for kind := range of {
+		if _, again := source[kind]; !again {
+			patch[kind] = nil
+		}
+	}
+	return patch
 }
 
 // owners returns the owner references that this GoldenImage has on a DataSource. One that it made is deleted with it, unless retention keeps
@@ -100,7 +111,25 @@ func (d *decision) about(current *v1alpha1.ImportedImage) map[string]any {
 
 // template returns the DataImportCron of an architecture.
 func (d *decision) template(a *architecture) map[string]any {
-	storage := d.image.Spec.Storage
+	spec := map[string]any{
+		"schedule":          "",
+		"managedDataSource": a.DataSource,
+		// CDI deletes what was used least recently, channels and running clones or not: see collect.
+		"garbageCollect": "Never",
+		// A DataImportCron is deleted to change it too, so that it must not delete what it has imported.
+		"retentionPolicy": "All",
+		"template":        map[string]any{"spec": map[string]any{"source": d.source(a), "storage": storageOf(d.image)}},
+	}
+	object := d.object(kindDataImport, a.DataSource, map[string]any{v1alpha1.LabelGoldenImage: d.image.Name}, d.desired(a))
+	object["metadata"].(map[string]any)["annotations"].(map[string]any)[AnnotationTemplate] = fingerprint(spec)
+	object["metadata"].(map[string]any)["ownerReferences"] = []any{d.owner(true)}
+	object["spec"] = spec
+	return object
+}
+
+// storageOf returns the field storage of a DataVolume of an image.
+func storageOf(image *v1alpha1.GoldenImage) map[string]any {
+	storage := image.Spec.Storage
 	volume := map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": storage.Size.String()}}}
 	if storage.StorageClassName != "" {
 		volume["storageClassName"] = storage.StorageClassName
@@ -112,20 +141,7 @@ func (d *decision) template(a *architecture) map[string]any {
 		}
 		volume["accessModes"] = modes
 	}
-	spec := map[string]any{
-		"schedule":          "",
-		"managedDataSource": a.DataSource,
-		// CDI deletes what was used least recently, channels and running clones or not: see collect.
-		"garbageCollect": "Never",
-		// A DataImportCron is deleted to change it too, so that it must not delete what it has imported.
-		"retentionPolicy": "All",
-		"template":        map[string]any{"spec": map[string]any{"source": d.source(a), "storage": volume}},
-	}
-	object := d.object(kindDataImport, a.DataSource, map[string]any{v1alpha1.LabelGoldenImage: d.image.Name}, d.desired(a))
-	object["metadata"].(map[string]any)["annotations"].(map[string]any)[annotationTemplate] = fingerprint(spec)
-	object["metadata"].(map[string]any)["ownerReferences"] = []any{d.owner(true)}
-	object["spec"] = spec
-	return object
+	return volume
 }
 
 // source returns the source of a DataVolume that imports the image.

@@ -64,13 +64,7 @@ func (d *decision) giveBack(name string, source *DataSource) {
 	}}
 	var stood map[string]any
 	if json.Unmarshal([]byte(previous), &stood) == nil {
-		// A merge patch keeps fields that it does not name.
-		for kind := range source.Source {
-			if _, again := stood[kind]; !again {
-				stood[kind] = nil
-			}
-		}
-		patch["spec"] = map[string]any{"source": stood}
+		patch["spec"] = map[string]any{"source": instead(stood, source.Source)}
 	}
 	d.act(Patch, DataSources, name, patch)
 }

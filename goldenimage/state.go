@@ -18,6 +18,7 @@ var (
 	Claims          = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 	Snapshots       = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
 	kindDataSource  = DataSources.GroupVersion().WithKind("DataSource")
+	kindDataVolume  = DataVolumes.GroupVersion().WithKind("DataVolume")
 	kindDataImport  = DataImportCrons.GroupVersion().WithKind("DataImportCron")
 	kindGoldenImage = v1alpha1.GroupVersion.WithKind("GoldenImage")
 )
@@ -28,9 +29,12 @@ const (
 	annotationDesired  = "cdi.kubevirt.io/storage.import.sourceDesiredDigest"
 	// annotationReference on a DataImportCron of an image stream is what CDI imports for the desired digest.
 	annotationReference = "cdi.kubevirt.io/storage.import.imageStreamDockerRef"
-	// annotationTemplate on a DataImportCron is a digest of what cannot be changed in it.
-	annotationTemplate = "stencil.kubevirt.io/import-template"
+	// annotationImmediate lets CDI import although no pod uses the claim yet.
+	annotationImmediate = "cdi.kubevirt.io/storage.bind.immediate.requested"
 )
+
+// AnnotationTemplate on a DataImportCron or DataVolume is a digest of what cannot be changed in it.
+const AnnotationTemplate = "stencil.kubevirt.io/import-template"
 
 // LabelDataImportCron is the label by which CDI finds the DataSource and the volumes of a DataImportCron.
 const LabelDataImportCron = "cdi.kubevirt.io/dataImportCron"
@@ -111,6 +115,18 @@ type Volume struct {
 	Labels   map[string]string
 	// Progress, such as 42.0%, and Problem are of a DataVolume that is being filled.
 	Progress, Problem string
+	// Import is what a DataVolume imports; nil of another resource.
+	Import *FileImport
+}
+
+// FileImport is what a DataVolume that Stencil has made imports.
+type FileImport struct {
+	// Digest identifies the version of the file, and Template what the DataVolume was made of. Both are of annotations, and empty without.
+	Digest, Template string
+	// Checksum is that which CDI verifies; empty if it verifies none.
+	Checksum string
+	// Done is the time at which the import has succeeded; nil before.
+	Done *metav1.Time
 }
 
 // Plan is what Decide returns.

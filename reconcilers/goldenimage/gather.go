@@ -2,22 +2,18 @@ package goldenimage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/goldenimage"
-	"github.com/vmstencil/stencil/reconcilers/goldenimage/outbound"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -96,6 +92,7 @@ func (r *Reconciler) volumes(ctx context.Context, image *v1alpha1.GoldenImage) (
 			volume := goldenimage.Volume{Resource: resource, Name: object.GetName(), Labels: object.GetLabels()}
 			if resource == goldenimage.DataVolumes {
 				volume.Progress, volume.Problem = progress(object.Object)
+				volume.Import = fileImport(object)
 			}
 			volumes = append(volumes, volume)
 		}
@@ -156,83 +153,22 @@ func ready(object map[string]any) bool {
 	})
 }
 
-// check checks the source of an image.
-func (r *Reconciler) check(ctx context.Context, image *v1alpha1.GoldenImage) *goldenimage.Check {
-	source := image.Spec.Source.Registry
-	if source == nil && image.Spec.Source.PVC == nil {
-		return &goldenimage.Check{Err: errors.New("sources other than registries are not checked yet: use spec.source.registry")}
+// fileImport returns what a DataVolume imports.
+func fileImport(object *unstructured.Unstructured) *goldenimage.FileImport {
+	annotations, status := object.GetAnnotations(), machine.MapAt(object.Object, "status")
+	made := &goldenimage.FileImport{
+		Digest: annotations[v1alpha1.AnnotationImageDigest], Template: annotations[goldenimage.AnnotationTemplate],
+		Checksum: machine.StringAt(machine.MapAt(object.Object, "spec", "source", "http"), "checksum"),
 	}
-	if image.Spec.Source.PVC != nil || source.ImageStream != "" {
-		return r.checkObject(ctx, image)
-	}
-	with, err := r.credentials(ctx, image.Namespace, source)
-	if err != nil {
-		return &goldenimage.Check{Err: err}
-	}
-	found, err := r.registry.Newest(ctx, source, image.Spec.Architectures, with)
-	if err != nil {
-		return &goldenimage.Check{Err: err}
-	}
-	check := &goldenimage.Check{Found: found}
-	if image.Spec.Verify != nil {
-		check.Verified, check.Err = r.verify(ctx, image, found, with)
-	}
-	return check
-}
-
-// verify returns the digests that are signed, and an error if one of those that could be imported is not.
-func (r *Reconciler) verify(ctx context.Context, image *v1alpha1.GoldenImage, found []goldenimage.Found, with outbound.Credentials) ([]string, error) {
-	verified, err := r.registry.Signed(ctx, image.Spec.Source.Registry, goldenimage.Unverified(image, found), image.Spec.Verify.PublicKeys, with)
-	if err != nil {
-		return nil, err
-	}
-	signed := func(digest string) bool {
-		return slices.Contains(verified, digest) || goldenimage.Verified(image, digest)
-	}
-	if image.Spec.Digest != "" {
-		for _, pinned := range goldenimage.Named(image, found, image.Spec.Digest) {
-			if !signed(pinned) {
-				return verified, fmt.Errorf("spec.digest: %s: %w", pinned, goldenimage.ErrNotSigned)
+	if machine.StringAt(status, "phase") == "Succeeded" {
+		at := object.GetCreationTimestamp()
+		for _, condition := range machine.MapsAt(status, "conditions") {
+			ready := machine.StringAt(condition, "type") == "Ready" && machine.StringAt(condition, "status") == "True"
+			if since, err := time.Parse(time.RFC3339, machine.StringAt(condition, "lastTransitionTime")); ready && err == nil {
+				at = metav1.NewTime(since)
 			}
 		}
+		made.Done = &at
 	}
-	for _, one := range found {
-		if !signed(one.Digest) {
-			return verified, fmt.Errorf("%s:%s, %s: %w", image.Spec.Source.Registry.URL, one.Tag, one.Digest, goldenimage.ErrNotSigned)
-		}
-	}
-	return verified, nil
-}
-
-func (r *Reconciler) credentials(ctx context.Context, namespace string, source *v1alpha1.GoldenImageRegistry) (outbound.Credentials, error) {
-	var with outbound.Credentials
-	read := func(resource, name string, into any) error {
-		object, err := r.get(ctx, corev1.SchemeGroupVersion.WithResource(resource), namespace, name)
-		switch {
-		case apierrors.IsForbidden(err):
-			return fmt.Errorf("%s %s/%s must not be read: add it to the chart's value goldenImages.readable", resource, namespace, name)
-		case err != nil:
-			return err
-		case object == nil:
-			return fmt.Errorf("%s %s/%s does not exist", resource, namespace, name)
-		}
-		return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into)
-	}
-	if source.SecretRef != "" {
-		var secret corev1.Secret
-		if err := read("secrets", source.SecretRef, &secret); err != nil {
-			return with, fmt.Errorf("spec.source.registry.secretRef: %w", err)
-		}
-		with.Username, with.Password = string(secret.Data["accessKeyId"]), string(secret.Data["secretKey"])
-	}
-	if source.CertConfigMap != "" {
-		var certificates corev1.ConfigMap
-		if err := read("configmaps", source.CertConfigMap, &certificates); err != nil {
-			return with, fmt.Errorf("spec.source.registry.certConfigMap: %w", err)
-		}
-		for _, text := range certificates.Data {
-			with.Authorities = append(with.Authorities, []byte(text))
-		}
-	}
-	return with, nil
+	return made
 }

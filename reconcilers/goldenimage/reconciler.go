@@ -33,6 +33,7 @@ import (
 	"github.com/vmstencil/stencil/internal/excerpt"
 	"github.com/vmstencil/stencil/internal/objects"
 	"github.com/vmstencil/stencil/reconcilers/goldenimage/registry"
+	"github.com/vmstencil/stencil/reconcilers/goldenimage/web"
 	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
@@ -83,6 +84,7 @@ type Reconciler struct {
 	account    dynamic.Interface
 	statuses   *statuswriter.Writer
 	registry   *registry.Client
+	web        *web.Client
 	namespaces []string
 	recorder   events.EventRecorder
 	metrics    *metrics
@@ -96,7 +98,7 @@ func New(o Options) (*Reconciler, error) {
 	own := rest.CopyConfig(o.Config)
 	// No client-side limit: the number of workers limits requests, and the API server has limits of its own.
 	own.QPS = -1
-	r := &Reconciler{namespaces: o.Namespaces, recorder: o.Recorder, registry: &registry.Client{Allowed: o.AllowedNetworks}}
+	r := &Reconciler{namespaces: o.Namespaces, recorder: o.Recorder, registry: &registry.Client{Allowed: o.AllowedNetworks}, web: &web.Client{Allowed: o.AllowedNetworks}}
 	var errs [6]error
 	var partial metadata.Interface
 	var served *discovery.DiscoveryClient
@@ -131,6 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if apierrors.IsNotFound(err) {
 		r.metrics.forget(request.NamespacedName)
 		r.tests.forget(request.NamespacedName)
+		r.web.Forget(request.String())
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -238,7 +241,9 @@ func (r *Reconciler) act(ctx context.Context, image *v1alpha1.GoldenImage, actio
 		case goldenimage.Create:
 			_, err = client.Create(ctx, object, metav1.CreateOptions{FieldManager: fieldManager})
 			if apierrors.IsAlreadyExists(err) {
-				err = nil
+				if err = nil; action.Resource == goldenimage.DataVolumes {
+					err = errors.New("it exists, and was not made for this GoldenImage: delete it, or choose another dataSource")
+				}
 			}
 		case goldenimage.Apply:
 			_, err = client.Apply(ctx, action.Name, object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})

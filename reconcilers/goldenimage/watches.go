@@ -91,7 +91,8 @@ func (w *wake) source() source.Source {
 			watch(goldenImages, w.images, ""),
 			watch(goldenimage.DataSources, w.sources, ""),
 			watch(goldenimage.DataImportCrons, w.crons, ""),
-			watch(goldenimage.DataVolumes, w.volumes, goldenimage.LabelDataImportCron),
+			// CDI copies the label of a DataImportCron to what it imports.
+			watch(goldenimage.DataVolumes, w.volumes, v1alpha1.LabelGoldenImage),
 		)
 		single.Drain(ctx, w.changed, w.pass)
 		return nil

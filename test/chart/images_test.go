@@ -12,7 +12,7 @@ func TestTheAccountOfImagesWritesInTheListedNamespacesOnly(t *testing.T) {
 	rights := rightsTo(map[string]string{
 		"cdi.kubevirt.io/datasources":             "get create patch delete",
 		"cdi.kubevirt.io/dataimportcrons":         "get create patch delete",
-		"cdi.kubevirt.io/datavolumes":             "list delete",
+		"cdi.kubevirt.io/datavolumes":             "create list delete",
 		"persistentvolumeclaims":                  "get list delete",
 		"snapshot.storage.k8s.io/volumesnapshots": "list delete",
 		"image.openshift.io/imagestreams":         "get",
