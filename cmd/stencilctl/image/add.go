@@ -34,6 +34,9 @@ type adding struct {
 	following following
 	registry  v1alpha1.GoldenImageRegistry
 	claim     string
+	http      v1alpha1.GoldenImageHTTP
+	s3        v1alpha1.GoldenImageS3
+	secret    string
 	tags      v1alpha1.GoldenImageTags
 	size      string
 	class     string
@@ -47,17 +50,19 @@ type adding struct {
 func newAdd(streams cli.Streams) *cobra.Command {
 	a := adding{target: target{streams: streams}, format: cli.NewFormat(cli.Table, cli.YAML, cli.JSON, cli.Name)}
 	command := &cobra.Command{
-		Use:   "add [NAMESPACE/]NAME --registry URL|--image-stream NAME|--claim NAME",
+		Use:   "add [NAMESPACE/]NAME {--registry URL | --http URL | --s3 URL | --claim NAME | --image-stream NAME}",
 		Short: "Create a golden image",
-		Long: `Create a golden image from an image in a container registry with the disk in its folder /disk, from an ImageStream of OpenShift, or from
-a PersistentVolumeClaim of the namespace, and follow its first import.
+		Long: `Create a golden image from an image in a container registry with the disk in its folder /disk, from a file of an HTTP server, an
+object of an S3 bucket, a PersistentVolumeClaim of the namespace or an ImageStream of OpenShift, and follow its first import.
 
-Without --semver and --pattern it follows a tag; with them it follows the newest tag that matches. Changes of the conditions
+Of a registry: without --semver and --pattern it follows a tag; with them it follows the newest tag that matches. Changes of the conditions
 Importing and UpToDate are printed until the DataSource stands for the image. The exit code is 1 if the check or the import
 fails, and if it is not finished when the timeout is over; it goes on then.`,
 		Example: `  stencilctl image add fedora -n golden --registry quay.io/containerdisks/fedora --semver '>=41 <43'
   stencilctl image add debian -n golden --registry quay.io/containerdisks/debian --tag 12 --arch amd64,arm64 --wait=false
   stencilctl image add windows -n golden --claim windows-uploaded --size 60Gi
+  stencilctl image add fedora -n golden --http https://images.example.com/fedora.qcow2 --checksum-file https://images.example.com/SHA256SUMS
+  stencilctl image add fedora -n golden --s3 https://s3.eu-west-1.amazonaws.com/images/fedora.qcow2 --secret images
   stencilctl image add fedora -n golden --registry quay.io/containerdisks/fedora --dry-run=client -o yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, names []string) error { return a.run(command.Context(), names[0]) },
@@ -70,6 +75,11 @@ fails, and if it is not finished when the timeout is over; it goes on then.`,
 	flags.StringVar(&a.tags.Semver, "semver", "", "range of versions of which the newest tag is followed, such as '>=41 <43'")
 	flags.StringVar(&a.tags.Pattern, "pattern", "", "regular expression for the whole tag; the newest that matches is followed")
 	flags.StringVar(&a.tags.Exclude, "exclude", "", "regular expression for whole tags that are not taken")
+	flags.StringVar(&a.http.URL, "http", "", "URL of a file, which CDI imports by HTTP or HTTPS")
+	flags.StringVar(&a.http.Checksum, "checksum", "", "checksum of the file of --http: sha256:HEX or sha512:HEX")
+	flags.StringVar(&a.http.ChecksumFile, "checksum-file", "", "URL of a file with the checksum of that of --http, which is followed")
+	flags.StringVar(&a.s3.URL, "s3", "", "URL of an object, https://HOST/BUCKET/KEY; needs --secret")
+	flags.StringVar(&a.secret, "secret", "", "Secret of the namespace with credentials, in the keys accessKeyId and secretKey")
 	flags.StringVar(&a.size, "size", defaultSize, "size of the volume")
 	flags.StringVar(&a.class, "storage-class", "", "StorageClass of the volume (default CDI chooses it)")
 	flags.StringVar(&a.schedule, "schedule", "", "when the window for a check opens, as cron, in UTC (default '0 */12 * * *')")
@@ -167,24 +177,34 @@ func (a *adding) spec() (*v1alpha1.GoldenImageSpec, error) {
 
 // source returns the source that the flags describe.
 func (a *adding) source() (*v1alpha1.GoldenImageSource, error) {
-	given := 0
-	for _, one := range []string{a.registry.URL, a.registry.ImageStream, a.claim} {
-		if one != "" {
-			given++
-		}
-	}
-	tagged := a.registry.Tag != "" || a.tags != (v1alpha1.GoldenImageTags{})
+	given := slices.DeleteFunc([]string{a.registry.URL, a.http.URL, a.s3.URL, a.claim, a.registry.ImageStream}, func(one string) bool { return one == "" })
+	ranged := a.tags != (v1alpha1.GoldenImageTags{})
 	switch {
-	case given != 1:
-		return nil, errors.New("what is imported must be given: --registry URL, --image-stream NAME or --claim NAME")
+	case len(given) != 1:
+		return nil, errors.New("what is imported must be given by one of --registry URL, --http URL, --s3 URL, --claim NAME and --image-stream NAME")
+	case a.registry.ImageStream != "" && ranged:
+		return nil, errors.New("--image-stream: a tag is followed, which --tag names")
+	case a.registry.URL == "" && (a.registry.ImageStream == "" && a.registry.Tag != "" || ranged):
+		return nil, errors.New("--tag, --semver, --pattern and --exclude need --registry: files and claims have no tags")
+	case a.http.URL == "" && (a.http.Checksum != "" || a.http.ChecksumFile != ""):
+		return nil, errors.New("--checksum and --checksum-file need --http")
+	case a.http.Checksum != "" && a.http.ChecksumFile != "":
+		return nil, errors.New("only one of --checksum and --checksum-file may be given")
+	case a.s3.URL != "" && a.secret == "":
+		return nil, errors.New("--s3 needs --secret: CDI imports no object without credentials; use --http for a public one")
+	case a.secret != "" && (a.claim != "" || a.registry.ImageStream != ""):
+		return nil, errors.New("--secret needs --registry, --http or --s3")
 	case a.registry.URL == "" && len(a.arches) > 1:
 		return nil, errors.New("--arch: this source has one image: make one GoldenImage per architecture")
-	case a.claim != "" && tagged:
-		return nil, errors.New("--claim: a PersistentVolumeClaim has no tags")
+	}
+	a.registry.SecretRef, a.http.SecretRef, a.s3.SecretRef = a.secret, a.secret, a.secret
+	switch {
+	case a.http.URL != "":
+		return &v1alpha1.GoldenImageSource{HTTP: &a.http}, nil
+	case a.s3.URL != "":
+		return &v1alpha1.GoldenImageSource{S3: &a.s3}, nil
 	case a.claim != "":
 		return &v1alpha1.GoldenImageSource{PVC: &v1alpha1.GoldenImageClaim{Name: a.claim}}, nil
-	case a.registry.ImageStream != "" && a.tags != (v1alpha1.GoldenImageTags{}):
-		return nil, errors.New("--image-stream: a tag is followed, which --tag names")
 	}
 	if last := path.Base(a.registry.URL); strings.ContainsAny(last, ":@") && strings.Contains(strings.TrimPrefix(a.registry.URL, "docker://"), "/") {
 		return nil, fmt.Errorf("--registry: %q has a tag or a digest: name the tag with --tag", a.registry.URL)
