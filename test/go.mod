@@ -3,6 +3,7 @@ module github.com/vmstencil/stencil/test
 go 1.26.0
 
 require (
+	github.com/aws/aws-sdk-go-v2 v1.42.0
 	github.com/cert-manager/cert-manager v1.21.2
 	github.com/creack/pty v1.1.24
 	github.com/go-logr/logr v1.4.4
@@ -28,7 +29,6 @@ require (
 )
 
 require (
-	github.com/aws/aws-sdk-go-v2 v1.42.0 // indirect
 	github.com/aws/smithy-go v1.27.3 // indirect
 	github.com/secure-systems-lab/go-securesystemslib v0.11.1 // indirect
 	github.com/sigstore/protobuf-specs v0.5.2 // indirect
