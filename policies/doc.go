@@ -16,6 +16,7 @@
 //   - manager-namespaces, manager-captures, manager-disks, manager-webhooks: the writes that are permitted to Stencil's manager and its
 //     token.
 //   - approvals: an approval does not select namespaces by the label that Stencil derives from approvals.
+//   - definitions: the definitions of templates are not deleted by mistake.
 //   - template-request: creating a template from a VirtualMachine requires the permissions for a manual copy.
 //
 // One YAML file is one policy, and its metadata.name is the file's name. The files contain no binding and no labels:

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -45,6 +46,19 @@ func live(t *testing.T, plane *controlplane.Plane) []string {
 // of namespaces.
 const withoutAPIServer = "--set=apiserver.enabled=false"
 
+// deleteDefinitions deletes the definitions that a release has left. The API server enforces the policy on their deletion for a moment after the
+// release is gone.
+func deleteDefinitions(t *testing.T, plane *controlplane.Plane) {
+	t.Helper()
+	eventually(t, "the definitions are deleted", func() string {
+		got := harness.Kubectl(t, plane, nil, "", "delete", "customresourcedefinitions", "--selector", "app.kubernetes.io/instance=stencil")
+		if got.Code != 0 {
+			return got.Stderr
+		}
+		return ""
+	})
+}
+
 func TestInstallUpgradeUninstall(t *testing.T) {
 	plane := shared.Plane(t)
 	client := clientFor(t, plane.AdminConfig())
@@ -54,7 +68,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	mustKubectl(t, plane, "", "label", "namespace", "restricted-system", "pod-security.kubernetes.io/enforce=restricted")
 	options := install.Options{Namespace: "restricted-system"}
 	// Definitions may remain from a release in another namespace, and helm adopts no object that it does not own.
-	mustKubectl(t, plane, "", "delete", "customresourcedefinitions", "--selector", "app.kubernetes.io/instance=stencil")
+	deleteDefinitions(t, plane)
 
 	run(t, plane, "install", "stencil", chartFolder(t), "--namespace", options.Namespace, withoutAPIServer)
 
@@ -127,7 +141,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	run(t, plane, "install", "stencil", chartFolder(t), "--namespace", options.Namespace, withoutAPIServer)
 	mustKubectl(t, plane, "", "get", "virtualmachinetemplate", "kept", "--namespace", "default")
 	run(t, plane, "uninstall", "stencil", "--namespace", options.Namespace)
-	mustKubectl(t, plane, "", "delete", "customresourcedefinitions", "--selector", "app.kubernetes.io/instance=stencil")
+	deleteDefinitions(t, plane)
 }
 
 // Helm before version 4, and version 4 with --server-side=false, merges on the client's side; that must leave caBundle unchanged as well.
