@@ -109,6 +109,16 @@ func TestCatalogueHasOneTemplateForEachSystemAndArchitecture(t *testing.T) {
 			templates:    []string{"rhel9"},
 			goldenImages: []string{"rhel9"},
 		},
+		"a file for a system without public image": {
+			values:       `{systems: [rhel9], architectures: [amd64], sources: {rhel9: {http: {url: "https://images.example.com/rhel9.qcow2", checksumFile: "https://images.example.com/SHA256SUMS"}}}}`,
+			templates:    []string{"rhel9"},
+			goldenImages: []string{"rhel9"},
+		},
+		"a claim": {
+			values:       `{systems: [fedora], architectures: [amd64], sources: {fedora: {pvc: {name: uploaded}}}}`,
+			templates:    []string{"fedora"},
+			goldenImages: []string{"fedora"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

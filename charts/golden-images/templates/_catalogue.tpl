@@ -31,8 +31,11 @@ The chosen systems, as a YAML list: each entry of files/systems.yaml with the us
     {{- if hasKey $system.preferences . -}}{{- $architectures = append $architectures . -}}{{- end -}}
   {{- end -}}
   {{- $_ := set $system "architectures" $architectures -}}
-  {{- $registry := (get $root.Values.sources $name | default dict).registry | default $system.image -}}
-  {{- if and $registry $root.Values.goldenImages.enabled -}}
+  {{- $given := get $root.Values.sources $name | default dict -}}
+  {{- $registry := $given.registry | default $system.image -}}
+  {{- if and $given (not $given.registry) $root.Values.goldenImages.enabled -}}
+    {{- $_ := set $system "source" $given -}}
+  {{- else if and $registry $root.Values.goldenImages.enabled -}}
     {{- $defaults := dict -}}
     {{- range $key, $value := $root.Values.goldenImages.registry -}}
       {{- if $value -}}{{- $_ := set $defaults $key $value -}}{{- end -}}
@@ -86,6 +89,11 @@ The chosen systems, as a YAML list: each entry of files/systems.yaml with the us
 {{- $systems := include "golden-images.systems" . | fromYamlArray -}}
 {{- if not $systems -}}
 {{- fail (printf "none of the systems %s exists for the architectures %s" (join ", " .Values.systems) (join ", " .Values.architectures)) -}}
+{{- end -}}
+{{- range $systems -}}
+{{- if and .source (not .source.registry) (gt (len .architectures) 1) -}}
+{{- fail (printf "sources.%s: a file or a claim is for one architecture, and the system is chosen for %s: bring the images of a system for several by a registry" .name (join ", " .architectures)) -}}
+{{- end -}}
 {{- end -}}
 {{- $registry := .Values.goldenImages.registry -}}
 {{- if and $registry.secretRef (eq $registry.pullMethod "node") -}}
