@@ -116,6 +116,7 @@ func New(o Options) (*Reconciler, error) {
 		r.tests.client = r.images
 	}
 	r.wake = newWake(partial, served, o.Logger)
+	r.wake.listen = r.tests.listen
 	r.usage = &usage{
 		templates: o.Dependents, vms: o.VirtualMachines, wake: r.wake, images: r.images, statuses: r.statuses, metrics: r.metrics,
 		changed: workqueue.NewTyped[types.NamespacedName](),

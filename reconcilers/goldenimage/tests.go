@@ -24,6 +24,7 @@ const maximumReason = 800
 // Templates returns templates; templatecache.Cache implements it.
 type Templates interface {
 	Get(namespace, name string) *templatecache.Template
+	Listen(listener templatecache.Listener)
 }
 
 // tests tests images: it creates the VirtualMachine of a template with disks from the image, in a dry run.
@@ -114,6 +115,22 @@ func (t *tests) try(ctx context.Context, image *v1alpha1.GoldenImage, history []
 	default:
 		return failed("the dry run could not be made: " + text)
 	}
+}
+
+// listen calls a function for each image whose test failed and whose template has changed since. The function does not block.
+func (t *tests) listen(changed func(image types.NamespacedName)) {
+	t.templates.Listen(func(name types.NamespacedName, template *templatecache.Template) {
+		t.mutex.Lock()
+		defer t.mutex.Unlock()
+		for image, results := range t.results {
+			for test, result := range results {
+				same := template != nil && result.template == template.UID && result.generation == template.Generation
+				if image.Namespace == name.Namespace && test.Template == name.Name && !same {
+					changed(image)
+				}
+			}
+		}
+	})
 }
 
 // forget removes the results of an image.

@@ -33,6 +33,8 @@ type wake struct {
 	queue                           workqueue.TypedRateLimitingInterface[reconcile.Request]
 	// changed passes names on, because callbacks of an index must not read one.
 	changed workqueue.TypedInterface[change]
+	// listen calls a function for images that depend on something else that has changed.
+	listen func(changed func(image types.NamespacedName))
 
 	partial metadata.Interface
 	served  discovery.ServerResourcesInterface
@@ -95,6 +97,7 @@ func (w *wake) source() source.Source {
 			watch(goldenimage.DataVolumes, w.volumes, v1alpha1.LabelGoldenImage),
 		)
 		single.Drain(ctx, w.changed, w.pass)
+		w.listen(func(image types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: image}) })
 		return nil
 	})
 }

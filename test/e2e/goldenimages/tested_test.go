@@ -46,10 +46,11 @@ func TestAChannelTakesWhatItsTestAccepts(t *testing.T) {
 	becomes(t, own, "fedora", "UpToDate", "True Latest")
 
 	// A test that cannot be made is not passed either.
-	for template, want := range map[string]string{
-		"missing": "VirtualMachineTemplate " + own + "/missing does not exist",
-		"other":   "VirtualMachineTemplate " + own + "/other has no disk from a DataSource of this GoldenImage",
+	for _, tc := range [][2]string{
+		{"missing", "VirtualMachineTemplate " + own + "/missing does not exist"},
+		{"other", "VirtualMachineTemplate " + own + "/other has no disk from a DataSource of this GoldenImage"},
 	} {
+		template, want := tc[0], tc[1]
 		if template == "other" {
 			must(t, own, gen.Manifest(gen.Template("other", gen.Declares("NAME"), gen.Renders("${NAME}", gen.SmallSpec()))), "create", "-f", "-")
 		}
@@ -59,4 +60,9 @@ func TestAChannelTakesWhatItsTestAccepts(t *testing.T) {
 		becomes(t, own, "fedora", "UpToDate", "False ChannelTestFailed: channel stable: the test of "+third+" failed: "+want)
 		standsFor(t, own, "fedora-stable", second)
 	}
+
+	// A template that is changed is tried again at once, not only after its time.
+	must(t, own, gen.Manifest(gen.Template("other", gen.Declares("NAME"), gen.Renders("${NAME}", gen.SmallSpec(),
+		gen.DataVolumeDisk("root", "${NAME}-root", "sourceRef: {kind: DataSource, name: fedora}")))), "replace", "-f", "-")
+	becomes(t, own, "fedora", "UpToDate", "True Latest")
 }
