@@ -49,6 +49,8 @@ type State struct {
 	CDIs      []Product
 	// Objects are those of Definitions and APIServices that exist, by name.
 	Objects map[string]Object
+	// Guarded reports whether Stencil's policy denies the deletion of Definitions.
+	Guarded bool
 	// Templates and Requests are the numbers of objects of the definitions; -1 if they are not known.
 	Templates, Requests int
 }
@@ -216,6 +218,9 @@ func (s State) object(name string, o Object, release string, component bool) Fin
 		f.Level, f.Action = Problem, fmt.Sprintf("install Stencil as this release, or add --take-ownership to helm if %s is no longer needed", of)
 	case o.Labels[labelManagedBy] == byOperator && component:
 		f.Level, f.Action = Problem, "Helm does not overwrite it. "+s.replace()
+	case o.Labels[labelManagedBy] == byOperator && definition && s.Guarded:
+		f.Level, f.Action = Problem, "its component is off, and Stencil's policy keeps virt-operator from deleting it, so that KubeVirt does not settle: "+
+			fmt.Sprintf("kubectl label crd %s %s=%s --overwrite", name, labelManagedBy, byHelm)
 	case o.Labels[labelManagedBy] == byOperator:
 		f.Level, f.Action = Problem, "its component is off, so that virt-operator deletes it: wait until it is gone"
 	default:

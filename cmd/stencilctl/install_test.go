@@ -66,10 +66,14 @@ func TestInstallCheck(t *testing.T) {
 		"KubeVirt 1.9, gate off":     {"", []map[string][]string{kubeVirtOf("v1.9.0", `"developerConfiguration": {"disabledFeatureGates": ["Template"]}`)}},
 		"KubeVirt 1.8, gate on":      {"", []map[string][]string{kubeVirtOf("v1.8.2", `"developerConfiguration": {"featureGates": ["Template"]}`), withDefinitions(ofOperator, false, 0)}},
 		"switched off":               {"", []map[string][]string{kubeVirtOf("v1.9.0", `"virtTemplateDeployment": {"enabled": false}`), withDefinitions(ofOperator, false, 1)}},
-		"another release":            {"--release stencil/other", []map[string][]string{kubeVirtOf("v1.8.2", ""), withDefinitions(ofHelm, false, 0)}},
-		"by hand, as JSON":           {"-o json", []map[string][]string{withDefinitions(plain, false, 0)}},
-		"no release":                 {"--release stencil", nil},
-		"forbidden":                  {"", []map[string][]string{{definitionsAt + "virtualmachinetemplates.template.kubevirt.io": {respondWithError(403, "Forbidden", "customresourcedefinitions is forbidden")}}}},
+		"switched off, guarded": {"", []map[string][]string{
+			kubeVirtOf("v1.9.0", `"virtTemplateDeployment": {"enabled": false}`), withDefinitions(ofOperator, false, 1),
+			{"GET /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/stencil-definitions": {plain}},
+		}},
+		"another release":  {"--release stencil/other", []map[string][]string{kubeVirtOf("v1.8.2", ""), withDefinitions(ofHelm, false, 0)}},
+		"by hand, as JSON": {"-o json", []map[string][]string{withDefinitions(plain, false, 0)}},
+		"no release":       {"--release stencil", nil},
+		"forbidden":        {"", []map[string][]string{{definitionsAt + "virtualmachinetemplates.template.kubevirt.io": {respondWithError(403, "Forbidden", "customresourcedefinitions is forbidden")}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answers := maps.Clone(server)

@@ -19,6 +19,7 @@ import (
 var (
 	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+	policies    = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
 	kubeVirts   = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "kubevirts"}
 	cdis        = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "cdis"}
 )
@@ -50,7 +51,7 @@ func newCheck(streams cli.Streams) *cobra.Command {
 		Long: `Check what Stencil would meet in a cluster, before it is installed, and before KubeVirt is upgraded: the versions of the API server,
 KubeVirt and CDI, whether KubeVirt's own template component is on, and who owns the definitions and APIServices that both have.
 
-Nothing is changed. It takes permission to get customresourcedefinitions and apiservices, and to list kubevirts, cdis, and templates and
+Nothing is changed. It takes permission to get customresourcedefinitions, apiservices and validatingadmissionpolicies, and to list kubevirts, cdis, and templates and
 their requests in all namespaces. The exit code is 1 if there is a problem.`,
 		Example: `  stencilctl install check
   stencilctl install check --release stencil-system/stencil -o json`,
@@ -77,6 +78,13 @@ func (c *check) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The chart's policy has the name of the release.
+	_, name, _ := strings.Cut(c.release, "/")
+	guard, err := client.Get(ctx, policies, "", name+"-definitions")
+	if err != nil {
+		return cluster.Failed("reading validatingadmissionpolicies "+name+"-definitions", err)
+	}
+	state.Guarded = guard != nil
 	findings := installation.Check(state, c.release)
 	if err := c.write(findings); err != nil {
 		return err

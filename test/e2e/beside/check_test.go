@@ -30,6 +30,7 @@ func TestInstallCheck(t *testing.T) {
 	admin(t, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"install-check"},"rules":[
 		{"apiGroups":["apiextensions.k8s.io"],"resources":["customresourcedefinitions"],"verbs":["get"]},
 		{"apiGroups":["apiregistration.k8s.io"],"resources":["apiservices"],"verbs":["get"]},
+		{"apiGroups":["admissionregistration.k8s.io"],"resources":["validatingadmissionpolicies"],"verbs":["get"]},
 		{"apiGroups":["kubevirt.io"],"resources":["kubevirts"],"verbs":["list"]},
 		{"apiGroups":["cdi.kubevirt.io"],"resources":["cdis"],"verbs":["list"]},
 		{"apiGroups":["template.kubevirt.io"],"resources":["virtualmachinetemplates","virtualmachinetemplaterequests"],"verbs":["list"]}]}`, "create", "-f", "-")
@@ -69,6 +70,13 @@ func TestInstallCheck(t *testing.T) {
 	t.Cleanup(func() { admin(t, "", "label", "crd", definition, "app.kubernetes.io/managed-by=Helm", "--overwrite") })
 	got = check(t)
 	if want := "problem  CustomResourceDefinition " + definition + ": belongs to KubeVirt's virt-operator\n         Helm does not overwrite it. There are no templates"; got.Code != 1 || !strings.Contains(got.Output, want) {
+		t.Errorf("exit code %d, no %q:\n%s%s", got.Code, want, got.Output, got.Problems)
+	}
+
+	// The gate is off again: virt-operator would delete it, and the policy denies that.
+	configure(gates)
+	got = check(t)
+	if want := "problem  CustomResourceDefinition " + definition + ": belongs to KubeVirt's virt-operator\n         its component is off, and Stencil's policy keeps virt-operator from deleting it, so that KubeVirt does not settle: kubectl label crd " + definition; got.Code != 1 || !strings.Contains(got.Output, want) {
 		t.Errorf("exit code %d, no %q:\n%s%s", got.Code, want, got.Output, got.Problems)
 	}
 	refused, err := stage.Plane.Helm(t.Context(), "template", "stencil", "../../../charts/stencil", "--namespace=stencil-system", "--dry-run=server")
