@@ -1,34 +1,27 @@
 package goldenimage
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // From makes the disks of a VirtualMachine that come from a DataSource of a GoldenImage come from one of its images, and returns false if there are none.
 // What KubeVirt would infer from such a disk is replaced by the defaults of the GoldenImage: labels of DataSources are not on volumes.
 func From(image *v1alpha1.GoldenImage, vm map[string]any, imported v1alpha1.ImportedImage) bool {
-	volume, names := map[string]any{"namespace": image.Namespace, "name": imported.Volume}, Names(image)
-	disks := map[string]bool{}
-	templates, _ := mapAt(vm, "spec")["dataVolumeTemplates"].([]any)
-	for _, one := range templates {
-		template, _ := one.(map[string]any)
-		spec := mapAt(template, "spec")
-		ref := mapAt(spec, "sourceRef")
-		namespace, given := ref["namespace"].(string)
-		name, _ := ref["name"].(string)
-		if ref["kind"] != kindDataSource.Kind || given && namespace != image.Namespace || !slices.Contains(names, name) {
+	names, disks := Names(image), map[string]bool{}
+	for _, template := range machine.MapsAt(machine.MapAt(vm, "spec"), "dataVolumeTemplates") {
+		spec := machine.MapAt(template, "spec")
+		ref := machine.MapAt(spec, "sourceRef")
+		namespace := cmp.Or(machine.StringAt(ref, "namespace"), image.Namespace)
+		if ref["kind"] != kindDataSource.Kind || namespace != image.Namespace || !slices.Contains(names, machine.StringAt(ref, "name")) {
 			continue
 		}
 		delete(spec, "sourceRef")
-		kind := "pvc"
-		if imported.Snapshot {
-			kind = "snapshot"
-		}
-		spec["source"] = map[string]any{kind: volume}
-		disk, _ := mapAt(template, "metadata")["name"].(string)
-		disks[disk] = true
+		spec["source"] = standsFor(image.Namespace, &imported)
+		disks[machine.StringAt(machine.MapAt(template, "metadata"), "name")] = true
 	}
 	infer(vm, disks, "instancetype", image.Spec.Defaults.Instancetype, image.Spec.Defaults.InstancetypeKind)
 	infer(vm, disks, "preference", image.Spec.Defaults.Preference, image.Spec.Defaults.PreferenceKind)
@@ -37,16 +30,13 @@ func From(image *v1alpha1.GoldenImage, vm map[string]any, imported v1alpha1.Impo
 
 // infer replaces what is inferred from a volume of one of the disks by a name, if there is a name.
 func infer(vm map[string]any, disks map[string]bool, field, name, kind string) {
-	matcher := mapAt(vm, "spec", field)
-	from, _ := matcher["inferFromVolume"].(string)
+	matcher := machine.MapAt(vm, "spec", field)
+	from := machine.StringAt(matcher, "inferFromVolume")
 	if from == "" || name == "" {
 		return
 	}
-	volumes, _ := mapAt(vm, "spec", "template", "spec")["volumes"].([]any)
-	for _, one := range volumes {
-		volume, _ := one.(map[string]any)
-		disk, _ := mapAt(volume, "dataVolume")["name"].(string)
-		if volume["name"] != from || !disks[disk] {
+	for _, volume := range machine.MapsAt(machine.MapAt(vm, "spec", "template", "spec"), "volumes") {
+		if volume["name"] != from || !disks[machine.StringAt(machine.MapAt(volume, "dataVolume"), "name")] {
 			continue
 		}
 		delete(matcher, "inferFromVolume")
@@ -56,12 +46,4 @@ func infer(vm map[string]any, disks map[string]bool, field, name, kind string) {
 			matcher["kind"] = kind
 		}
 	}
-}
-
-// mapAt returns the object at a path, nil if there is none.
-func mapAt(object map[string]any, path ...string) map[string]any {
-	for _, key := range path {
-		object, _ = object[key].(map[string]any)
-	}
-	return object
 }

@@ -130,19 +130,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: syncInterval}, nil
 	}
 	r.usage.soon(request.NamespacedName)
-	object, err := r.images.Resource(goldenImages).Namespace(request.Namespace).Get(ctx, request.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	image, err := read(ctx, r.images, request)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if image == nil {
 		r.metrics.forget(request.NamespacedName)
 		r.tests.forget(request.NamespacedName)
 		r.web.Forget(request.String())
 		return reconcile.Result{}, nil
-	}
-	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("reading GoldenImage %s: %w", request, err)
-	}
-	image := &v1alpha1.GoldenImage{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, image); err != nil {
-		return reconcile.Result{}, fmt.Errorf("decoding GoldenImage %s: %w", request, err)
 	}
 	if reason, message := r.disabled(request.Namespace); reason != "" {
 		if image.DeletionTimestamp != nil {
@@ -154,6 +150,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: cdiInterval}, r.writeStatus(ctx, image, status)
 	}
 	return r.reconcile(ctx, image)
+}
+
+// read reads a GoldenImage, nil if there is none.
+func read(ctx context.Context, client dynamic.Interface, request reconcile.Request) (*v1alpha1.GoldenImage, error) {
+	object, err := client.Resource(goldenImages).Namespace(request.Namespace).Get(ctx, request.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading GoldenImage %s: %w", request, err)
+	}
+	image := &v1alpha1.GoldenImage{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, image); err != nil {
+		return nil, fmt.Errorf("decoding GoldenImage %s: %w", request, err)
+	}
+	return image, nil
 }
 
 // disabled returns why no image of a namespace is reconciled; empty if they are.

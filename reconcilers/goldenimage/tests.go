@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -103,10 +102,9 @@ func (t *tests) try(ctx context.Context, image *v1alpha1.GoldenImage, history []
 			return failed(of + " has no disk from a DataSource of this GoldenImage")
 		}
 	}
-	vm.Object["apiVersion"], vm.Object["kind"] = dryrun.Machines.GroupVersion().String(), "VirtualMachine"
 	ctx, cancel := context.WithTimeout(ctx, dryrun.Timeout)
 	defer cancel()
-	result, text := dryrun.Evaluate(dryrun.Create(ctx, t.client, &unstructured.Unstructured{Object: vm.Object}, fieldManager), vm.Secrets)
+	result, text := dryrun.Evaluate(dryrun.Create(ctx, t.client, dryrun.VM(vm.Object), fieldManager), vm.Secrets)
 	switch result {
 	case dryrun.Accepted:
 		return goldenimage.TestResult{Accepted: true}

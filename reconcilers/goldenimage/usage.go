@@ -2,14 +2,10 @@ package goldenimage
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/workqueue"
@@ -87,27 +83,20 @@ func (u *usage) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	if !u.wake.synced() || !u.templates.Complete() || !u.vms.Synced() {
 		return reconcile.Result{RequeueAfter: syncInterval}, nil
 	}
-	object, err := u.images.Resource(goldenImages).Namespace(request.Namespace).Get(ctx, request.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	image, err := read(ctx, u.images, request)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if image == nil {
 		u.metrics.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
-	}
-	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("reading GoldenImage %s: %w", request, err)
-	}
-	image := &v1alpha1.GoldenImage{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, image); err != nil {
-		return reconcile.Result{}, fmt.Errorf("decoding GoldenImage %s: %w", request, err)
 	}
 	counted := u.count(request.NamespacedName)
 	u.metrics.used(request.NamespacedName, counted)
 	if equality.Semantic.DeepEqual(image.Status.Usage, counted) {
 		return reconcile.Result{}, nil
 	}
-	if err := u.statuses.Apply(ctx, statuswriter.GoldenImage(image), usageFieldManager, v1alpha1.GoldenImageStatus{Usage: counted}); err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, u.statuses.Apply(ctx, statuswriter.GoldenImage(image), usageFieldManager, v1alpha1.GoldenImageStatus{Usage: counted})
 }
 
 func (u *usage) count(image types.NamespacedName) *v1alpha1.GoldenImageUsage {

@@ -165,10 +165,9 @@ func (d *dryRuns) try(ctx context.Context, t *templatecache.Template) dryRunResu
 	if problem != nil {
 		return dryRunResult{metav1.ConditionUnknown, problem.Reason, problem.Message}
 	}
-	made.Object["apiVersion"], made.Object["kind"] = dryrun.Machines.GroupVersion().String(), "VirtualMachine"
 	ctx, cancel := context.WithTimeout(ctx, dryrun.Timeout)
 	defer cancel()
-	return resultOf(d.creator.create(ctx, &unstructured.Unstructured{Object: made.Object}), made.Secrets)
+	return resultOf(d.creator.create(ctx, dryrun.VM(made.Object)), made.Secrets)
 }
 
 // resultOf returns the result for an answer of the API server. Values of sensitive parameters are removed: an error may quote them.

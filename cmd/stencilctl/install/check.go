@@ -66,7 +66,8 @@ their requests in all namespaces. The exit code is 1 if there is a problem.`,
 }
 
 func (c *check) run(ctx context.Context) error {
-	if namespace, name, found := strings.Cut(c.release, "/"); !found || namespace == "" || name == "" {
+	namespace, name, _ := strings.Cut(c.release, "/")
+	if namespace == "" || name == "" {
 		return cli.Usage(fmt.Errorf("--release %s: write NAMESPACE/NAME", c.release))
 	}
 	client, err := c.cluster.Client(c.streams.Err)
@@ -74,17 +75,10 @@ func (c *check) run(ctx context.Context) error {
 		return err
 	}
 	client.Namespace = ""
-	state, err := read(ctx, client)
+	state, err := read(ctx, client, name)
 	if err != nil {
 		return err
 	}
-	// The chart's policy has the name of the release.
-	_, name, _ := strings.Cut(c.release, "/")
-	guard, err := client.Get(ctx, policies, "", name+"-definitions")
-	if err != nil {
-		return cluster.Failed("reading validatingadmissionpolicies "+name+"-definitions", err)
-	}
-	state.Guarded = guard != nil
 	findings := installation.Check(state, c.release)
 	if err := c.write(findings); err != nil {
 		return err
@@ -109,8 +103,8 @@ func (c *check) write(findings []installation.Finding) error {
 	return nil
 }
 
-// read reads what a cluster has.
-func read(ctx context.Context, client *cluster.Client) (installation.State, error) {
+// read reads what a cluster has. The name of the release begins the name of the chart's policy.
+func read(ctx context.Context, client *cluster.Client, release string) (installation.State, error) {
 	s := installation.State{Objects: map[string]installation.Object{}, Templates: -1, Requests: -1}
 	var err error
 	if s.APIServer, err = client.Version(ctx); err != nil {
@@ -130,6 +124,12 @@ func read(ctx context.Context, client *cluster.Client) (installation.State, erro
 			}
 		}
 	}
+	guard := release + "-definitions"
+	policy, err := client.Get(ctx, policies, "", guard)
+	if err != nil {
+		return s, cluster.Failed("reading validatingadmissionpolicies "+guard, err)
+	}
+	s.Guarded = policy != nil
 	count := func(into *int) func(map[string]any) error {
 		*into = 0
 		return func(map[string]any) error { *into++; return nil }

@@ -23,7 +23,8 @@ const (
 	hexDigits    = "0123456789ABCDEF"
 )
 
-// object returns the digest of what a bucket says about an object. The request is that with which CDI begins, but HEAD instead of GET.
+// object returns the digest of an object in a bucket, derived from the headers of a HEAD request. The request is addressed and signed like the GET request of
+// CDI's importer.
 func (c *Client) object(ctx context.Context, of string, image *v1alpha1.GoldenImageSpec, with outbound.Credentials, transport http.RoundTripper) (string, error) {
 	parsed, err := url.Parse(of)
 	if err != nil {

@@ -51,7 +51,7 @@ func (c *Client) Forget(key string) {
 	delete(c.read, key)
 }
 
-// Newest returns the digest of the newest version of a file: its checksum, or one of what the server says about it. The key identifies the image.
+// Newest returns the digest of the newest version of a file: its checksum, or a digest of its URL and headers. The key identifies the image.
 func (c *Client) Newest(ctx context.Context, key string, image *v1alpha1.GoldenImageSpec, with outbound.Credentials) (string, error) {
 	if http := image.Source.HTTP; http != nil && http.Checksum != "" {
 		return http.Checksum, nil
@@ -82,7 +82,7 @@ func (c *Client) Newest(ctx context.Context, key string, image *v1alpha1.GoldenI
 	return version(source.URL, header, size, image)
 }
 
-// version returns the digest of what a server says about a file.
+// version returns the digest of a file's URL, ETag, Last-Modified and size.
 func version(of string, header http.Header, size int64, image *v1alpha1.GoldenImageSpec) (string, error) {
 	etag, modified := header.Get("ETag"), header.Get("Last-Modified")
 	if etag == "" && modified == "" {

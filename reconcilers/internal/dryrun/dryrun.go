@@ -20,6 +20,12 @@ const Timeout = time.Minute
 // Machines are VirtualMachines.
 var Machines = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
 
+// VM returns a rendered VirtualMachine, which has no kind, as an object to create.
+func VM(rendered map[string]any) *unstructured.Unstructured {
+	rendered["apiVersion"], rendered["kind"] = Machines.GroupVersion().String(), "VirtualMachine"
+	return &unstructured.Unstructured{Object: rendered}
+}
+
 // Create creates a VirtualMachine in a dry run. Its errors are those of the API server, because Evaluate interprets them.
 func Create(ctx context.Context, client dynamic.Interface, vm *unstructured.Unstructured, fieldManager string) error {
 	_, err := client.Resource(Machines).Namespace(vm.GetNamespace()).Create(ctx, vm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager})
