@@ -3,7 +3,6 @@ package goldenimages_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -83,7 +82,7 @@ func TestAFileIsKeptFresh(t *testing.T) {
 	patch(t, own, "fedora", `{"digest": null}`)
 	standsFor(t, own, "fedora", second)
 
-	// CDI's importer says this of a file with another checksum.
+	// The error of CDI's importer for a file with another checksum.
 	const mismatch = "Unable to process data: checksum validation failed: checksum mismatch"
 	recovered := stage.Plane.Nodes().When(kubelet.Rule{Namespace: own, Prefix: "importer-", Fail: mismatch})
 	wrong := "three"
@@ -102,12 +101,7 @@ func TestAFileIsKeptFresh(t *testing.T) {
 	standsFor(t, own, "fedora-stable", first)
 
 	must(t, own, "", "delete", "gimg", "fedora", "--timeout=60s")
-	eventually(t, "nothing is left", func() error {
-		if got := asAdmin(t, own, "", "get", "datasource,dataimportcron,dv,pvc", "-o", "name"); got != "" {
-			return errors.New(got)
-		}
-		return nil
-	})
+	nothingIsLeft(t, own)
 }
 
 // TestAFileWithoutChecksumIsFollowed imports a file again when its ETag changes, and then an image of a registry under the same DataSource.

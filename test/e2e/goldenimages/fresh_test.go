@@ -65,12 +65,7 @@ func TestNothingIsLeftWithRetentionDelete(t *testing.T) {
 	must(t, own, manifest("fedora", "deleted/fedora", `, retention: Delete, channels: [{name: stable}]`), "create", "-f", "-")
 	standsFor(t, own, "fedora-stable", first)
 	must(t, own, "", "delete", "gimg", "fedora", "--timeout=60s")
-	eventually(t, "nothing is left", func() error {
-		if got := asAdmin(t, own, "", "get", "datasource,dataimportcron,dv,pvc,volumesnapshot", "-o", "name"); got != "" {
-			return errors.New(got)
-		}
-		return nil
-	})
+	nothingIsLeft(t, own)
 }
 
 // TestChannelsKeepTheirImages moves the newest image on until all older images are deleted but those that channels stand for.

@@ -164,6 +164,17 @@ func patch(t *testing.T, namespace, named, spec string) {
 	must(t, namespace, "", "patch", "gimg", named, "--type=merge", "-p", `{"spec": `+spec+`}`)
 }
 
+// nothingIsLeft waits until a namespace has no objects of CDI, and no volumes.
+func nothingIsLeft(t *testing.T, namespace string) {
+	t.Helper()
+	eventually(t, "nothing is left", func() error {
+		if got := asAdmin(t, namespace, "", "get", "datasource,dataimportcron,dv,pvc,volumesnapshot", "-o", "name"); got != "" {
+			return errors.New(got)
+		}
+		return nil
+	})
+}
+
 // eventually polls until there is no error. The parameter what completes the sentence "waiting until …".
 func eventually(t *testing.T, what string, poll func() error) {
 	t.Helper()
