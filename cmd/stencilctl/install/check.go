@@ -28,10 +28,10 @@ var (
 func NewCommand(streams cli.Streams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "install",
-		Short: "Check whether a cluster is ready for Stencil",
-		Long:  "Check whether a cluster is ready for Stencil. Helm installs it.",
+		Short: "Check whether a cluster is ready for Stencil, and prepare its removal",
+		Long:  "Check whether a cluster is ready for Stencil, and prepare its removal. Helm installs and uninstalls it.",
 	}
-	command.AddCommand(newCheck(streams))
+	command.AddCommand(newCheck(streams), newRemove(streams))
 	return command
 }
 
