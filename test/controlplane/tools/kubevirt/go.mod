@@ -3,8 +3,10 @@ module github.com/vmstencil/stencil/test/controlplane/tools/kubevirt
 go 1.26.0
 
 tool (
+	github.com/vmstencil/stencil/test/controlplane/tools/operatormanifests
 	kubevirt.io/kubevirt/cmd/virt-api
 	kubevirt.io/kubevirt/cmd/virt-controller
+	kubevirt.io/kubevirt/cmd/virt-operator
 	kubevirt.io/kubevirt/cmd/virtctl
 )
 
@@ -106,6 +108,7 @@ require (
 	github.com/u-root/uio v0.0.0-20230220225925-ffce2a382923 // indirect
 	github.com/vishvananda/netlink v1.3.0 // indirect
 	github.com/vishvananda/netns v0.0.4 // indirect
+	github.com/vmstencil/stencil/test/controlplane/tools/operatormanifests v0.0.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.mongodb.org/mongo-driver v1.14.0 // indirect
 	go.uber.org/mock v0.5.1 // indirect
@@ -145,10 +148,12 @@ require (
 )
 
 replace (
+
 	github.com/nxadm/tail => github.com/nxadm/tail v0.0.0-20211216163028-4472660a31a6
 	github.com/openshift/api => github.com/openshift/api v0.0.0-20210105115604-44119421ec6b
 	github.com/openshift/client-go => github.com/openshift/client-go v0.0.0-20210112165513-ebc401615f47
 	github.com/operator-framework/operator-lifecycle-manager => github.com/operator-framework/operator-lifecycle-manager v0.0.0-20190128024246-5eb7ae5bdb7a
+	github.com/vmstencil/stencil/test/controlplane/tools/operatormanifests => ../operatormanifests
 
 	k8s.io/api => k8s.io/api v0.34.2
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.34.2
