@@ -22,13 +22,13 @@ var Definitions = []string{"virtualmachinetemplaterequests.template.kubevirt.io"
 var APIServices = []string{"v1alpha1.subresources.template.kubevirt.io", "v1beta1.subresources.template.kubevirt.io"}
 
 const (
-	// labelManagedBy is the label by which owners of objects are found, with these values.
-	labelManagedBy = "app.kubernetes.io/managed-by"
-	byOperator     = "virt-operator"
-	byHelm         = "Helm"
-	// These are Helm's.
-	annotationRelease          = "meta.helm.sh/release-name"
-	annotationReleaseNamespace = "meta.helm.sh/release-namespace"
+	// LabelManagedBy is the label by which owners of objects are found; ByOperator and ByHelm are its values of the two that matter here.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	ByOperator     = "virt-operator"
+	ByHelm         = "Helm"
+	// AnnotationRelease and AnnotationReleaseNamespace name the Helm release that an object belongs to.
+	AnnotationRelease          = "meta.helm.sh/release-name"
+	AnnotationReleaseNamespace = "meta.helm.sh/release-namespace"
 
 	// gate is KubeVirt's feature gate of the component, on by default from byDefault on; virtTemplateDeployment exists from configurable on.
 	gate = "Template"
@@ -76,13 +76,13 @@ type Object struct {
 
 // owner returns who owns an object, in words, and the Helm release NAMESPACE/NAME if it is one.
 func (o Object) owner() (who, release string) {
-	switch managed := o.Labels[labelManagedBy]; {
-	case managed == byOperator:
+	switch managed := o.Labels[LabelManagedBy]; {
+	case managed == ByOperator:
 		return "KubeVirt's virt-operator", ""
-	case o.Annotations[annotationRelease] != "":
-		release = o.Annotations[annotationReleaseNamespace] + "/" + o.Annotations[annotationRelease]
+	case o.Annotations[AnnotationRelease] != "":
+		release = o.Annotations[AnnotationReleaseNamespace] + "/" + o.Annotations[AnnotationRelease]
 		return "Helm release " + release, release
-	case managed != "" && managed != byHelm:
+	case managed != "" && managed != ByHelm:
 		return managed, ""
 	}
 	return "no known owner", ""
@@ -112,7 +112,7 @@ func Check(s State, release string) []Finding {
 	findings := []Finding{apiServer(s.APIServer)}
 	component := false
 	for _, k := range s.KubeVirts {
-		on, why := k.component()
+		on, why := k.Component()
 		component = component || on
 		findings = append(findings, k.finding(on, why))
 	}
@@ -149,8 +149,8 @@ func apiServer(text string) Finding {
 	return Finding{OK, "API server", text, ""}
 }
 
-// component reports whether a KubeVirt has its template component on, now or after the rollout that is going on, and why.
-func (k KubeVirt) component() (on bool, why string) {
+// Component reports whether a KubeVirt has its template component on, now or after the rollout that is going on, and why.
+func (k KubeVirt) Component() (on bool, why string) {
 	if k.Deploy != nil && !*k.Deploy {
 		return false, "spec.configuration.virtTemplateDeployment.enabled is false"
 	}
@@ -216,12 +216,12 @@ func (s State) object(name string, o Object, release string, component bool) Fin
 	case of != "" && of == release:
 	case of != "":
 		f.Level, f.Action = Problem, fmt.Sprintf("install Stencil as this release, or add --take-ownership to helm if %s is no longer needed", of)
-	case o.Labels[labelManagedBy] == byOperator && component:
+	case o.Labels[LabelManagedBy] == ByOperator && component:
 		f.Level, f.Action = Problem, "Helm does not overwrite it. "+s.replace()
-	case o.Labels[labelManagedBy] == byOperator && definition && s.Guarded:
+	case o.Labels[LabelManagedBy] == ByOperator && definition && s.Guarded:
 		f.Level, f.Action = Problem, "its component is off, and Stencil's policy keeps virt-operator from deleting it, so that KubeVirt does not settle: "+
-			fmt.Sprintf("kubectl label crd %s %s=%s --overwrite", name, labelManagedBy, byHelm)
-	case o.Labels[labelManagedBy] == byOperator:
+			fmt.Sprintf("kubectl label crd %s %s=%s --overwrite", name, LabelManagedBy, ByHelm)
+	case o.Labels[LabelManagedBy] == ByOperator:
 		f.Level, f.Action = Problem, "its component is off, so that virt-operator deletes it: wait until it is gone"
 	default:
 		f.Level, f.Action = Problem, "Helm does not overwrite what it has not made: add --take-ownership to helm upgrade --install, if nothing else keeps it"

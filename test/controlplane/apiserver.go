@@ -6,9 +6,12 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/vmstencil/stencil/test/controlplane/services"
 )
 
 const (
@@ -20,6 +23,9 @@ const (
 	serviceAccountIssuer = "https://kubernetes.default.svc.cluster.local"
 
 	apiServerProcess = "kube-apiserver"
+
+	// networkSocket is relative to the plane's folder, in which the API server runs: paths of sockets are short.
+	networkSocket = "services"
 
 	// aggregatorName is the common name of the certificate by which the API server authenticates to aggregated API servers.
 	aggregatorName = "front-proxy-client"
@@ -48,7 +54,11 @@ func (p *Plane) startAPIServer(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	arguments = append(append(arguments, audit...), p.options.APIServerArgs...)
+	network, err := p.networkArguments()
+	if err != nil {
+		return err
+	}
+	arguments = slices.Concat(arguments, audit, network, p.options.APIServerArgs)
 
 	return p.ports.try(ctx, 1, func(ctx context.Context, ports []int) error {
 		p.host = "https://127.0.0.1:" + strconv.Itoa(ports[0])
@@ -59,8 +69,30 @@ func (p *Plane) startAPIServer(ctx context.Context, path string) error {
 		if err != nil {
 			return err
 		}
-		return p.awaitAPIServer(ctx, started)
+		if err := p.awaitAPIServer(ctx, started); err != nil || p.network == nil {
+			return err
+		}
+		return p.network.Connect(p.AdminConfig())
 	})
+}
+
+// Network connects Services to processes; nil without Options.Services.
+func (p *Plane) Network() *services.Network { return p.network }
+
+// networkArguments starts the network, if there is to be one, and returns the flags by which the API server uses it.
+func (p *Plane) networkArguments() ([]string, error) {
+	if !p.options.Services {
+		return nil, nil
+	}
+	var err error
+	if p.network, err = services.Start(p.folder.file(networkSocket)); err != nil {
+		return nil, err
+	}
+	file, err := p.folder.write(services.Configuration(networkSocket), "pki", "egress.json")
+	if err != nil {
+		return nil, err
+	}
+	return []string{"--egress-selector-config-file=" + file}, nil
 }
 
 func (p *Plane) awaitAPIServer(ctx context.Context, started *process) error {

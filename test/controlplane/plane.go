@@ -15,6 +15,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane/csi"
 	"github.com/vmstencil/stencil/test/controlplane/kubelet"
+	"github.com/vmstencil/stencil/test/controlplane/services"
 	"github.com/vmstencil/stencil/test/deadline"
 	"github.com/vmstencil/stencil/test/product"
 )
@@ -34,6 +35,9 @@ type Options struct {
 
 	// CDILater leaves CDI's CRDs out of InstallVirtualizationCRDs: the cluster does not have CDI until Plane.StartCDI adds it.
 	CDILater bool
+
+	// Services makes the API server reach the cluster addresses of Services, by Plane.Network. Otherwise no traffic is routed to them.
+	Services bool
 
 	// Log receives the progress of a start, os.Stderr when nil. What the processes log goes to files (see Plane.Dir).
 	Log io.Writer
@@ -64,8 +68,9 @@ type Plane struct {
 	host             string
 	admin            *User
 
-	csi   *csi.Driver
-	nodes *kubelet.Nodes
+	csi     *csi.Driver
+	nodes   *kubelet.Nodes
+	network *services.Network
 	// controllers is kube-controller-manager; nil when there is none.
 	controllers *process
 
@@ -169,6 +174,9 @@ func (p *Plane) Stop() error {
 	// Processes end in reverse order, so that no component logs that the API server it depends on is unavailable.
 	for i := len(p.processes) - 1; i >= 0; i-- {
 		p.processes[i].kill()
+	}
+	if p.network != nil {
+		p.network.Stop()
 	}
 	return p.folder.close()
 }

@@ -29,6 +29,11 @@ type process struct {
 
 // startProcess starts a component of the plane, which logs to logs/NAME.log in the plane's folder.
 func (p *Plane) startProcess(name, path string, arguments ...string) (*process, error) {
+	return p.startProcessWith(nil, name, path, arguments...)
+}
+
+// startProcessWith is startProcess with further environment variables.
+func (p *Plane) startProcessWith(environment []string, name, path string, arguments ...string) (*process, error) {
 	started := &process{name: name, logPath: p.folder.file("logs", name+".log"), ended: make(chan struct{})}
 	log, err := os.OpenFile(started.logPath, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -37,7 +42,7 @@ func (p *Plane) startProcess(name, path string, arguments ...string) (*process, 
 	// No context: it runs until it is killed, even after the request that started it.
 	started.command = exec.CommandContext(context.Background(), path, arguments...)
 	started.command.Dir = p.folder.path
-	started.command.Env = p.environment()
+	started.command.Env = p.environment(environment...)
 	started.command.Stdout, started.command.Stderr = log, log
 	started.command.SysProcAttr = processAttributes()
 

@@ -132,6 +132,12 @@ func (c *Client) Patch(ctx context.Context, resource schema.GroupVersionResource
 	return write(ctx, request, patch, Written{})
 }
 
+// Delete deletes an object. The error is the API server's.
+func (c *Client) Delete(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, how Written) error {
+	_, err := write(ctx, c.rest.Delete().SetHeader("Content-Type", runtime.ContentTypeJSON).AbsPath(resourcePath(resource, namespace, name)), metav1.DeleteOptions{}, how)
+	return err
+}
+
 // Call posts a body to a subresource of an object, and returns the response. The error is the API
 // server's.
 func (c *Client) Call(ctx context.Context, resource schema.GroupVersionResource, namespace, name, subresource string, body any, how Written) (map[string]any, error) {

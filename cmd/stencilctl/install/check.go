@@ -28,10 +28,10 @@ var (
 func NewCommand(streams cli.Streams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "install",
-		Short: "Check whether a cluster is ready for Stencil",
-		Long:  "Check whether a cluster is ready for Stencil. Helm installs it.",
+		Short: "Prepare a cluster for Stencil",
+		Long:  "Check whether a cluster is ready for Stencil, and move templates between KubeVirt's own template component and Stencil. Helm installs Stencil.",
 	}
-	command.AddCommand(newCheck(streams))
+	command.AddCommand(newCheck(streams), newTakeover(streams), newRelease(streams))
 	return command
 }
 
@@ -66,9 +66,9 @@ their requests in all namespaces. The exit code is 1 if there is a problem.`,
 }
 
 func (c *check) run(ctx context.Context) error {
-	namespace, name, _ := strings.Cut(c.release, "/")
-	if namespace == "" || name == "" {
-		return cli.Usage(fmt.Errorf("--release %s: write NAMESPACE/NAME", c.release))
+	_, name, err := named(c.release)
+	if err != nil {
+		return err
 	}
 	client, err := c.cluster.Client(c.streams.Err)
 	if err != nil {
@@ -87,6 +87,15 @@ func (c *check) run(ctx context.Context) error {
 		return cli.ErrFindings
 	}
 	return nil
+}
+
+// named splits the value of --release.
+func named(release string) (namespace, name string, err error) {
+	namespace, name, _ = strings.Cut(release, "/")
+	if namespace == "" || name == "" {
+		return "", "", cli.Usage(fmt.Errorf("--release %s: write NAMESPACE/NAME", release))
+	}
+	return namespace, name, nil
 }
 
 func (c *check) write(findings []installation.Finding) error {
@@ -124,10 +133,9 @@ func read(ctx context.Context, client *cluster.Client, release string) (installa
 			}
 		}
 	}
-	guard := release + "-definitions"
-	policy, err := client.Get(ctx, policies, "", guard)
+	policy, err := client.Get(ctx, policies, "", guard(release))
 	if err != nil {
-		return s, cluster.Failed("reading validatingadmissionpolicies "+guard, err)
+		return s, cluster.Failed("reading validatingadmissionpolicies "+guard(release), err)
 	}
 	s.Guarded = policy != nil
 	count := func(into *int) func(map[string]any) error {

@@ -1,5 +1,6 @@
 // Package kubelet simulates the nodes of a cluster for the worker pods of CDI, which import, clone, upload and prepare volumes: it binds them to a
-// node once their claims are bound, sets them running, and lets them succeed. Other pods are ignored and stay Pending.
+// node once their claims are bound, sets them running, and lets them succeed. Pods of a namespace that is served (Nodes.Serve) run and stay ready, as those
+// of Deployments and DaemonSets do, and those of Jobs are executed. Other pods are ignored and stay Pending.
 //
 // Rules (Nodes.When) delay a pod, hold it, or let its container fail as a real one does: it is restarted again and again.
 package kubelet
@@ -8,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -59,6 +61,8 @@ type Nodes struct {
 
 	mutex sync.Mutex
 	rules []*Rule
+	// served are the functions that execute the pods of Jobs, by namespace.
+	served map[string]func(ctx context.Context, pod *corev1.Pod) error
 }
 
 // Start creates a node and simulates it until Stop.
@@ -74,7 +78,7 @@ func Start(ctx context.Context, config *rest.Config) (*Nodes, error) {
 	factory := informers.NewSharedInformerFactory(kube, 0)
 	informer := factory.Core().V1().Pods().Informer()
 	n := &Nodes{
-		kube: kube, cancel: cancel, pods: informer.GetStore(),
+		kube: kube, cancel: cancel, pods: informer.GetStore(), served: map[string]func(context.Context, *corev1.Pod) error{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemFastSlowRateLimiter[string](retry, retry, 1)),
 	}
 	enqueue := func(changed any) {
@@ -123,6 +127,25 @@ func (n *Nodes) When(rule Rule) (remove func()) {
 	})
 }
 
+// Serve lets the pods of a namespace run. A pod that is not restarted always, as that of a Job, is executed by a function: it succeeds when the function
+// returns, and fails if that returns an error.
+func (n *Nodes) Serve(namespace string, execute func(ctx context.Context, pod *corev1.Pod) error) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	n.served[namespace] = execute
+	for _, key := range n.pods.ListKeys() {
+		n.queue.Add(key)
+	}
+}
+
+// executes returns what executes the pods of a namespace, and whether they run at all.
+func (n *Nodes) executes(namespace string) (execute func(context.Context, *corev1.Pod) error, runs bool) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	execute, runs = n.served[namespace]
+	return execute, runs
+}
+
 func (n *Nodes) rule(pod *corev1.Pod) Rule {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
@@ -138,7 +161,9 @@ func (n *Nodes) rule(pod *corev1.Pod) Rule {
 func register(ctx context.Context, kube kubernetes.Interface) error {
 	nodes := kube.CoreV1().Nodes()
 	_, err := nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: Node, Labels: map[string]string{corev1.LabelHostname: Node, "kubevirt.io/schedulable": "true"},
+		Name: Node, Labels: map[string]string{
+			corev1.LabelHostname: Node, corev1.LabelOSStable: "linux", corev1.LabelArchStable: runtime.GOARCH, "kubevirt.io/schedulable": "true",
+		},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("making the node %s: %w", Node, err)
@@ -190,14 +215,18 @@ func (n *Nodes) simulate(ctx context.Context, key string) (time.Duration, error)
 		return 0, err
 	}
 	_, worker := pod.Labels[workerLabel]
+	execute, served := n.executes(namespace)
 	switch {
 	case pod.DeletionTimestamp != nil && pod.Spec.NodeName == Node:
 		now := int64(0)
 		return 0, n.kube.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now})
-	case !worker || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+	case !worker && !served || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 		return 0, nil
 	case pod.Spec.NodeName == "":
 		return n.schedule(ctx, pod)
+	}
+	if served {
+		return 0, n.serve(ctx, pod, execute)
 	}
 	rule := n.rule(pod)
 	switch {
@@ -249,6 +278,24 @@ func (n *Nodes) run(ctx context.Context, pod *corev1.Pod) error {
 	now := metav1.Now()
 	return n.report(ctx, pod, corev1.PodRunning, corev1.ContainerStatus{
 		Ready: true, Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+	})
+}
+
+// serve runs a pod of a served namespace.
+func (n *Nodes) serve(ctx context.Context, pod *corev1.Pod, execute func(context.Context, *corev1.Pod) error) error {
+	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
+		return n.run(ctx, pod)
+	}
+	if err := execute(ctx, pod); err != nil {
+		return errors.Join(err, n.fail(ctx, pod, err.Error()))
+	}
+	return n.succeed(ctx, pod)
+}
+
+func (n *Nodes) fail(ctx context.Context, pod *corev1.Pod, message string) error {
+	now := metav1.Now()
+	return n.report(ctx, pod, corev1.PodFailed, corev1.ContainerStatus{
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: message, StartedAt: now, FinishedAt: now}},
 	})
 }
 
