@@ -47,9 +47,11 @@ soak: preflight ## many captures at once, deleted at every step, and many restar
 	@cd test && go build -o ../bin/tests ./runner && STENCIL_SOAK=1 exec ../bin/tests ./e2e/restarts ./e2e/capture
 
 .PHONY: oracle
-oracle: preflight ## layouts of the defaulter against those of KubeVirt's own converter (a first build takes minutes)
+oracle: preflight ## layouts of the defaulter against those of KubeVirt's own converter, of each release; STENCIL_SEEDS=10 for more (a first build takes minutes)
 	@# Without a package go test shows what the tests count.
-	@cd test/oracle && export CGO_ENABLED=1 && go vet -tags $(TAGS) ./... && go test -count=1 -tags $(TAGS) -timeout 25m
+	@export CGO_ENABLED=1; for module in test/oracle test/oracle/v1.9; do \
+		(cd $$module && go vet -tags $(TAGS) ./... && go test -count=1 -tags $(TAGS) -timeout 50m) || exit 1; \
+	done
 
 .PHONY: lint
 lint: preflight ## static checks, the import rule among them

@@ -83,10 +83,12 @@ type Policy struct {
 // Cluster is what the defaults depend on in addition to the VirtualMachine: KubeVirt's version
 // and configuration. An absent field means KubeVirt's own default.
 type Cluster struct {
-	// KubeVirt is its version, such as v1.8.2. If it is set and its minor version differs from
-	// the one that the defaulter reproduces, machine types are not pinned and addresses are not
-	// written.
+	// KubeVirt is its version, such as v1.9.0. If it is set and the defaulter does not reproduce
+	// its minor version, machine types are not pinned and addresses are not written.
 	KubeVirt string `json:"kubevirt,omitempty"`
+	// Target is the version that KubeVirt is being updated to. It is empty if there is no update. A
+	// default is written only if both versions agree.
+	Target string `json:"target,omitempty"`
 	// DefaultArchitecture is amd64 by default.
 	DefaultArchitecture string `json:"defaultArchitecture,omitempty"`
 	// MachineTypes are the default machine types by architecture.
@@ -100,6 +102,10 @@ type Cluster struct {
 	TapBindings []string `json:"tapBindings,omitempty"`
 	// NUMAAwarePCI is the feature gate PCINUMAAwareTopology.
 	NUMAAwarePCI bool `json:"numaAwarePCI,omitempty"`
+	// Plugins is the feature gate of that name: plugins may change any VM.
+	Plugins bool `json:"plugins,omitempty"`
+	// CrossArchitecture is the feature gate CrossArchitectureVirtualization.
+	CrossArchitecture bool `json:"crossArchitecture,omitempty"`
 	// VGAForEFI means that a guest with EFI has VGA instead of bochs.
 	VGAForEFI bool `json:"vgaForEFI,omitempty"`
 }

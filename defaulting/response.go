@@ -107,8 +107,12 @@ type Environment struct {
 	Libvirt string `json:"libvirt"`
 	// QEMU is the version of QEMU, such as 7.2.22.
 	QEMU string `json:"qemu"`
-	// KubeVirt is the KubeVirt version that is reproduced.
+	// KubeVirt is the KubeVirt version that is reproduced; two, separated by a comma, if the VM may be started by either.
 	KubeVirt string `json:"kubevirt"`
+	// Image is the KubeVirt version whose virt-launcher has the same libvirt and QEMU. Empty if it is unknown.
+	Image string `json:"image,omitempty"`
+	// Reproduces are all KubeVirt versions that can be reproduced. It is empty in a Response.
+	Reproduces []string `json:"reproduces,omitempty"`
 	// Machines are QEMU's machine types by architecture. An alias is followed by an equals sign
 	// and the version that it stands for.
 	Machines map[string][]string `json:"machines,omitempty"`

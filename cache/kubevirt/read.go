@@ -9,18 +9,22 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// numaAwarePCI is a feature gate of KubeVirt.
-const numaAwarePCI = "PCINUMAAwareTopology"
+// Feature gates of KubeVirt. All are alpha, so they are off unless they are listed.
+const (
+	numaAwarePCI      = "PCINUMAAwareTopology"
+	plugins           = "Plugins"
+	crossArchitecture = "CrossArchitectureVirtualization"
+)
 
 // read returns the settings that defaults depend on.
 func read(kubevirt *kubevirtv1.KubeVirt) defaulting.Cluster {
 	configuration := &kubevirt.Spec.Configuration
 	cluster := defaulting.Cluster{
-		KubeVirt:            kubevirt.Status.ObservedKubeVirtVersion,
 		DefaultArchitecture: kubevirt.Status.DefaultArchitecture,
 		MachineTypes:        machineTypes(configuration),
 		HostDevices:         hostDevices(configuration.PermittedHostDevices),
 	}
+	cluster.KubeVirt, cluster.Target = versions(&kubevirt.Status)
 	if architectures := configuration.ArchitectureConfiguration; architectures != nil && architectures.DefaultArchitecture != "" {
 		cluster.DefaultArchitecture = architectures.DefaultArchitecture
 	}
@@ -35,9 +39,23 @@ func read(kubevirt *kubevirtv1.KubeVirt) defaulting.Cluster {
 	}
 	if developer := configuration.DeveloperConfiguration; developer != nil {
 		cluster.NUMAAwarePCI = slices.Contains(developer.FeatureGates, numaAwarePCI)
+		cluster.Plugins = slices.Contains(developer.FeatureGates, plugins)
+		cluster.CrossArchitecture = slices.Contains(developer.FeatureGates, crossArchitecture)
 	}
 	_, cluster.VGAForEFI = kubevirt.Annotations[kubevirtv1.VGADisplayForEFIGuestsX86Annotation]
 	return cluster
+}
+
+// versions returns the version that runs, and the one that KubeVirt is updated to, if any. virt-operator sets the target when it
+// begins an installation or an update, and the observed version when that is complete.
+func versions(status *kubevirtv1.KubeVirtStatus) (running, target string) {
+	switch running, target = status.ObservedKubeVirtVersion, status.TargetKubeVirtVersion; {
+	case running == "":
+		return target, ""
+	case running == target:
+		return running, ""
+	}
+	return running, target
 }
 
 // machineTypes returns the default machine types by architecture. The deprecated setting without architectures takes

@@ -20,6 +20,18 @@ func TestWhatKubeVirtSays(t *testing.T) {
 			kubevirt: `status: {observedKubeVirtVersion: v1.8.2, defaultArchitecture: arm64}`,
 			want:     defaulting.Cluster{KubeVirt: "v1.8.2", DefaultArchitecture: "arm64"},
 		},
+		"an installation in progress": {
+			kubevirt: `status: {targetKubeVirtVersion: v1.9.0}`,
+			want:     defaulting.Cluster{KubeVirt: "v1.9.0"},
+		},
+		"an update in progress": {
+			kubevirt: `status: {observedKubeVirtVersion: v1.8.2, targetKubeVirtVersion: v1.9.0}`,
+			want:     defaulting.Cluster{KubeVirt: "v1.8.2", Target: "v1.9.0"},
+		},
+		"a complete update": {
+			kubevirt: `status: {observedKubeVirtVersion: v1.9.0, targetKubeVirtVersion: v1.9.0}`,
+			want:     defaulting.Cluster{KubeVirt: "v1.9.0"},
+		},
 		"an architecture that is configured wins over what was found": {
 			kubevirt: "spec: {configuration: {architectureConfiguration: {defaultArchitecture: amd64}}}\nstatus: {defaultArchitecture: arm64}",
 			want:     defaulting.Cluster{DefaultArchitecture: "amd64"},
@@ -42,9 +54,9 @@ func TestWhatKubeVirtSays(t *testing.T) {
 				"a/gpu": defaulting.HostDevicePCI, "a/vgpu": defaulting.HostDeviceMDev, "a/key": defaulting.HostDeviceUSB,
 			}},
 		},
-		"a feature gate and a display": {
-			kubevirt: `{metadata: {annotations: {kubevirt.io/vga-display-efi-x86: ""}}, spec: {configuration: {developerConfiguration: {featureGates: [Snapshot, PCINUMAAwareTopology]}}}}`,
-			want:     defaulting.Cluster{NUMAAwarePCI: true, VGAForEFI: true},
+		"feature gates and a display": {
+			kubevirt: `{metadata: {annotations: {kubevirt.io/vga-display-efi-x86: ""}}, spec: {configuration: {developerConfiguration: {featureGates: [Snapshot, PCINUMAAwareTopology, Plugins, CrossArchitectureVirtualization]}}}}`,
+			want:     defaulting.Cluster{NUMAAwarePCI: true, Plugins: true, CrossArchitecture: true, VGAForEFI: true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,8 +5,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"time"
 )
+
+// kubevirtVariable is the environment variable that the image sets.
+const kubevirtVariable = "STENCIL_KUBEVIRT"
 
 // options are the settings of the process.
 type options struct {
@@ -16,6 +20,7 @@ type options struct {
 	user     int
 	watchdog time.Duration
 	queue    int
+	kubevirt string
 }
 
 func parse(arguments []string, stderr io.Writer) (options, error) {
@@ -28,6 +33,7 @@ func parse(arguments []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.user, "user", 65532, "User and group that the worker becomes when the process was started as root.")
 	flags.DurationVar(&o.watchdog, "watchdog", 5*time.Second, "Timeout of libvirt for one VM, after which its process is killed.")
 	flags.IntVar(&o.queue, "queue", 64, "Maximum number of VMs that libvirt processes or that wait for it; more are rejected with 429.")
+	flags.StringVar(&o.kubevirt, "kubevirt", os.Getenv(kubevirtVariable), "Version of KubeVirt whose virt-launcher has the libvirt and QEMU of this process; "+kubevirtVariable+" by default, which the image sets. Where the cluster runs another minor version, machine types are not pinned. If empty, they are taken for those of the cluster.")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}

@@ -50,7 +50,7 @@ func setDiskKind(n *notes, disk *kubevirtv1.Disk, path Path) {
 }
 
 // setArchitectureDefaults sets the defaults that differ between architectures.
-func setArchitectureDefaults(n *notes, spec *kubevirtv1.VirtualMachineInstanceSpec) {
+func setArchitectureDefaults(n *notes, spec *kubevirtv1.VirtualMachineInstanceSpec, release Release) {
 	switch spec.Architecture {
 	case ARM64:
 		if spec.Domain.Firmware == nil {
@@ -60,6 +60,10 @@ func setArchitectureDefaults(n *notes, spec *kubevirtv1.VirtualMachineInstanceSp
 			no := false
 			spec.Domain.Firmware.Bootloader = &kubevirtv1.Bootloader{EFI: &kubevirtv1.EFI{SecureBoot: &no}}
 			n.add(firmwarePath.Then("bootloader", "efi"), map[string]any{"secureBoot": false}, defaulting.FromKubeVirt)
+		}
+		if efi := spec.Domain.Firmware.Bootloader.EFI; efi != nil && release.ARMWithoutSecureBoot {
+			no := false
+			fillPointer(n, &efi.SecureBoot, &no, defaulting.FromKubeVirt, firmwarePath.Then("bootloader", "efi", "secureBoot"))
 		}
 		setBuses(n, spec, kubevirtv1.DiskBusVirtio)
 	case S390X:

@@ -41,8 +41,13 @@ func (s Shape) Domain() *libvirtxml.Domain {
 		d.OS.Loader = &libvirtxml.DomainLoader{Path: "/mock/efi", Readonly: "yes", Type: "pflash"}
 		d.OS.NVRam = &libvirtxml.DomainNVRam{NVRam: "/mock/nvram"}
 	}
-	// On arm64 libvirt requires EFI for ACPI.
-	if s.ACPI && (s.EFI || s.Architecture == AMD64) {
+	if s.SecureBoot {
+		d.OS.Loader.Secure = "yes"
+	}
+	if s.SMM {
+		d.Features.SMM = &libvirtxml.DomainFeatureSMM{State: "on"}
+	}
+	if s.ACPI {
 		d.Features.ACPI = &libvirtxml.DomainFeature{}
 	}
 	if s.Filesystems > 0 {
@@ -70,8 +75,8 @@ func (s Shape) addDevices(devices *libvirtxml.DomainDeviceList) {
 	for number, device := range s.HostDevices {
 		devices.Hostdevs = append(devices.Hostdevs, device.domain(number))
 	}
-	for range s.PVPanics {
-		devices.Panics = append(devices.Panics, libvirtxml.DomainPanic{Model: "pvpanic"})
+	for _, model := range s.Panics {
+		devices.Panics = append(devices.Panics, libvirtxml.DomainPanic{Model: string(model)})
 	}
 	s.addControllers(devices, virtio)
 	if s.Video != "" {
@@ -139,6 +144,9 @@ func (s Shape) addControllers(devices *libvirtxml.DomainDeviceList, virtio strin
 	}
 	if s.SCSI {
 		add("scsi", virtio)
+	}
+	if s.NoHole64 {
+		add("pci", "pcie-root")
 	}
 	if s.Serial {
 		add("virtio-serial", virtio)

@@ -164,6 +164,29 @@ func (l *Layout) Bridged() bool {
 	return false
 }
 
+// Reserved returns the addresses that are requested by devices that the VM does not have when it is started: disks that are
+// plugged in later, and absent interfaces.
+func Reserved(m *PreparedVM, s Shape) map[Address]bool {
+	present := s.aliases()
+	reserved := map[Address]bool{}
+	reserve := func(alias, text string) {
+		if _, ok := present[alias]; !ok {
+			if address := addressOf(text); address != nil {
+				reserved[*address] = true
+			}
+		}
+	}
+	for i := range m.Spec.Domain.Devices.Disks {
+		if disk := m.Spec.Domain.Devices.Disks[i].Disk; disk != nil {
+			reserve(diskAlias(i), disk.PciAddress)
+		}
+	}
+	for i := range m.Spec.Domain.Devices.Interfaces {
+		reserve(nicAlias(i), m.Spec.Domain.Devices.Interfaces[i].PciAddress)
+	}
+	return reserved
+}
+
 // Place returns the shape with the writable addresses of a layout, which is the shape of the
 // next start.
 func (s Shape) Place(l *Layout) Shape {

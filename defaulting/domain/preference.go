@@ -51,7 +51,7 @@ func preferAttachments(n *notes, spec *vmSpec, p *preference) {
 	}
 }
 
-func preferDevices(n *notes, spec *vmSpec, p *preference) {
+func preferDevices(n *notes, spec *vmSpec, p *preference, release Release) {
 	if p == nil || p.Devices == nil {
 		return
 	}
@@ -79,9 +79,25 @@ func preferDevices(n *notes, spec *vmSpec, p *preference) {
 		fill(n, &devices.Inputs[i].Bus, preferred.PreferredInputBus, defaulting.FromPreference, path.Then("bus"))
 		fill(n, &devices.Inputs[i].Type, preferred.PreferredInputType, defaulting.FromPreference, path.Then("type"))
 	}
+	// KubeVirt admits both fields of a VirtualMachine only behind a feature gate, so they are not written.
+	if release.VideoPreference {
+		preferVideo(devices, preferred)
+	}
+	if release.AddsPanicDevice && preferred.PreferredPanicDeviceModel != nil && len(devices.PanicDevices) == 0 {
+		devices.PanicDevices = []kubevirtv1.PanicDevice{{Model: preferred.PreferredPanicDeviceModel}}
+	}
 	for i := range devices.PanicDevices {
 		fillPointer(n, &devices.PanicDevices[i].Model, preferred.PreferredPanicDeviceModel, defaulting.FromPreference, devicesPath.Then("panicDevices", item(i), "model"))
 	}
+}
+
+// preferVideo reads the preference by name: the API of KubeVirt 1.8, with which test/oracle compiles this package as well, does not have it.
+func preferVideo(devices *kubevirtv1.Devices, preferred *instancetypev1beta1.DevicePreferences) {
+	field := reflect.ValueOf(preferred).Elem().FieldByName("PreferredVideoType")
+	if !field.IsValid() || field.IsNil() || devices.Video != nil && devices.Video.Type != "" {
+		return
+	}
+	devices.Video = &kubevirtv1.VideoDevice{Type: field.Elem().String()}
 }
 
 func preferDisks(n *notes, spec *vmSpec, preferred *instancetypev1beta1.DevicePreferences) {
@@ -119,15 +135,22 @@ func preferInterfaces(n *notes, spec *vmSpec, preferred *instancetypev1beta1.Dev
 }
 
 func preferFeatures(n *notes, spec *vmSpec, p *preference) {
-	if p == nil || p.Features == nil || p.Features.PreferredAcpi == nil {
+	if p == nil || p.Features == nil {
 		return
 	}
 	if spec.Domain.Features == nil {
 		spec.Domain.Features = &kubevirtv1.Features{}
 	}
-	before := spec.Domain.Features.ACPI.Enabled
-	spec.Domain.Features.ACPI = *p.Features.PreferredAcpi.DeepCopy()
-	if after := spec.Domain.Features.ACPI.Enabled; before == nil && after != nil {
+	features := spec.Domain.Features
+	if smm := p.Features.PreferredSmm; smm != nil && features.SMM == nil {
+		features.SMM = smm.DeepCopy()
+	}
+	if p.Features.PreferredAcpi == nil {
+		return
+	}
+	before := features.ACPI.Enabled
+	features.ACPI = *p.Features.PreferredAcpi.DeepCopy()
+	if after := features.ACPI.Enabled; before == nil && after != nil {
 		n.add(In("domain", "features", "acpi", "enabled"), *after, defaulting.FromPreference)
 	}
 }

@@ -16,6 +16,8 @@ type Inputs struct {
 	Instancetype *instancetypev1beta1.VirtualMachineInstancetypeSpec
 	Preference   *instancetypev1beta1.VirtualMachinePreferenceSpec
 	Cluster      defaulting.Cluster
+	// Release is the release of KubeVirt that starts the VM.
+	Release Release
 }
 
 // PreparedVM is a VirtualMachine as KubeVirt would start it.
@@ -26,6 +28,8 @@ type PreparedVM struct {
 	Annotations map[string]string
 	// Sets are the filled fields, in KubeVirt's order.
 	Sets []Set
+	// Release is that of the Inputs.
+	Release Release
 }
 
 // The architectures by KubeVirt's names.
@@ -45,6 +49,7 @@ func Prepare(vm *kubevirtv1.VirtualMachine, in Inputs) *PreparedVM {
 	m := &PreparedVM{
 		Spec:        *vm.Spec.Template.Spec.DeepCopy(),
 		Annotations: maps.Clone(vm.Spec.Template.ObjectMeta.Annotations),
+		Release:     in.Release,
 	}
 	n := &notes{}
 	spec := &m.Spec
@@ -61,7 +66,7 @@ func Prepare(vm *kubevirtv1.VirtualMachine, in Inputs) *PreparedVM {
 	setInputDevice(n, spec)
 	setNetwork(n, spec, in.Cluster)
 	applyInstancetype(m, in.Instancetype)
-	preferDevices(n, spec, in.Preference)
+	preferDevices(n, spec, in.Preference, in.Release)
 	preferFeatures(n, spec, in.Preference)
 	preferFirmware(n, spec, in.Preference)
 	preferAnnotations(m, in.Preference)
@@ -70,7 +75,7 @@ func Prepare(vm *kubevirtv1.VirtualMachine, in Inputs) *PreparedVM {
 	setMemory(n, spec, vm.Spec.Instancetype != nil)
 	setTopology(n, spec, vm.Spec.Instancetype != nil)
 	setDeviceDefaults(n, spec)
-	setArchitectureDefaults(n, spec)
+	setArchitectureDefaults(n, spec, in.Release)
 
 	// When its domain is created.
 	setModels(n, spec)

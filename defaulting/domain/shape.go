@@ -1,6 +1,8 @@
 package domain
 
 import (
+	"strings"
+
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/vmstencil/stencil/defaulting"
@@ -14,15 +16,23 @@ type Shape struct {
 	// MachineType is user-specified. Check validates it.
 	MachineType string `json:"machine"`
 	// LargeMemory means more than 2 GiB, for which KubeVirt adds more root ports.
-	LargeMemory  bool `json:"large,omitempty"`
-	ACPI         bool `json:"acpi,omitempty"`
-	EFI          bool `json:"efi,omitempty"`
+	LargeMemory bool `json:"large,omitempty"`
+	ACPI        bool `json:"acpi,omitempty"`
+	EFI         bool `json:"efi,omitempty"`
+	// SecureBoot is set with EFI only.
+	SecureBoot   bool `json:"secureBoot,omitempty"`
+	SMM          bool `json:"smm,omitempty"`
 	Transitional bool `json:"transitional,omitempty"`
 	// RootComplex is the annotation kubevirt.io/placePCIDevicesOnRootComplex.
 	RootComplex bool `json:"rootComplex,omitempty"`
+	// NoHole64 is the annotation kubevirt.io/disablePCIHole64, which only moves memory, but which libvirt
+	// rejects for a machine type without PCIe.
+	NoHole64 bool `json:"noHole64,omitempty"`
 	// SlotCount is the value of the annotation kubevirt.io/pci-interface-slot-count, or nil
 	// without it.
 	SlotCount *int `json:"slots,omitempty"`
+	// NoHotplug means that there are no root ports for hotplugged devices.
+	NoHotplug bool `json:"noHotplug,omitempty"`
 	// Interfaces is the number of interfaces of the instance, including those that are not in
 	// the domain: KubeVirt counts all of them.
 	Interfaces int `json:"interfaces"`
@@ -33,17 +43,17 @@ type Shape struct {
 	Inputs      []InputShape      `json:"inputs,omitempty"`
 	// Filesystems is the number of virtiofs devices.
 	Filesystems int `json:"filesystems,omitempty"`
-	// PVPanics is the number of panic devices that are on PCI.
-	PVPanics int    `json:"pvpanics,omitempty"`
-	Video    string `json:"video,omitempty"`
-	Sound    string `json:"sound,omitempty"`
-	Watchdog bool   `json:"watchdog,omitempty"`
-	VSOCK    bool   `json:"vsock,omitempty"`
-	RNG      bool   `json:"rng,omitempty"`
-	Balloon  bool   `json:"balloon,omitempty"`
-	Serial   bool   `json:"serial,omitempty"`
-	SCSI     bool   `json:"scsi,omitempty"`
-	USB      bool   `json:"usb,omitempty"`
+	// Panics are the models of the panic devices. Empty means libvirt's default.
+	Panics   []kubevirtv1.PanicDeviceModel `json:"panics,omitempty"`
+	Video    string                        `json:"video,omitempty"`
+	Sound    string                        `json:"sound,omitempty"`
+	Watchdog bool                          `json:"watchdog,omitempty"`
+	VSOCK    bool                          `json:"vsock,omitempty"`
+	RNG      bool                          `json:"rng,omitempty"`
+	Balloon  bool                          `json:"balloon,omitempty"`
+	Serial   bool                          `json:"serial,omitempty"`
+	SCSI     bool                          `json:"scsi,omitempty"`
+	USB      bool                          `json:"usb,omitempty"`
 }
 
 // DiskShape is a disk of the domain.
@@ -121,10 +131,18 @@ func NewShape(m *PreparedVM, cluster defaulting.Cluster) Shape {
 		}
 	}
 	for _, device := range devices.PanicDevices {
-		if device.Model != nil && *device.Model == kubevirtv1.Pvpanic {
-			s.PVPanics++
+		model := kubevirtv1.PanicDeviceModel("")
+		if device.Model != nil {
+			model = *device.Model
 		}
+		s.Panics = append(s.Panics, model)
 	}
+	s.SecureBoot = s.EFI && is(spec.Domain.Firmware.Bootloader.EFI.SecureBoot, true)
+	if smm := spec.Domain.Features.SMM; smm != nil {
+		s.SMM = is(smm.Enabled, true)
+	}
+	s.NoHole64 = spec.Architecture == AMD64 && strings.EqualFold(m.Annotations[kubevirtv1.DisablePCIHole64], "true")
+	s.NoHotplug = spec.Architecture == S390X || m.Release.RequiresPCIe && !hasPCIe(s.MachineType)
 	s.Disks = disks(spec)
 	s.NICs = nics(devices, cluster)
 	s.HostDevices = hostDevices(devices, cluster)

@@ -18,6 +18,7 @@ import (
 // answering is the state of one request while its response is computed.
 type answering struct {
 	request  *defaulting.Request
+	chosen   chosenReleases
 	document document
 	response *defaulting.Response
 }
@@ -84,9 +85,12 @@ func (a *answering) pin(vm *kubevirtv1.VirtualMachine, prepared *domain.Prepared
 
 // place writes the addresses that the API has a field for.
 func (a *answering) place(prepared *domain.PreparedVM, shape domain.Shape, layout *domain.Layout) {
+	reserved := domain.Reserved(prepared, shape)
 	write := func(path domain.Path, at domain.Address, ok bool) {
 		switch {
 		case !ok:
+		case reserved[at]:
+			a.skip(path.String(), "a device that the VM does not have when it is started requests the address")
 		case !layout.Writable(at):
 			a.skip(path.String(), "the device is behind a bridge to conventional PCI")
 		default:

@@ -66,6 +66,24 @@ func (d document) set(path domain.Path, value any) ([]defaulting.PatchOperation,
 	return operations, nil
 }
 
+// claimsNetwork reports whether a network comes from a resource claim. KubeVirt 1.9 places the SR-IOV functions of such networks
+// after all others, and finds them when the VM is started. The API of KubeVirt 1.8, with which test/oracle compiles this package
+// as well, does not have the field.
+func (d document) claimsNetwork() bool {
+	at := any(map[string]any(d))
+	for _, step := range domain.In("networks") {
+		object, _ := at.(map[string]any)
+		at = object[step]
+	}
+	networks, _ := at.([]any)
+	for _, item := range networks {
+		if network, _ := item.(map[string]any); network["resourceClaim"] != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // emptyFor returns an empty parent for a step.
 func emptyFor(step string) any {
 	if _, ok := domain.IsItem(step); ok {

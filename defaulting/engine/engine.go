@@ -18,9 +18,6 @@ import (
 	"github.com/vmstencil/stencil/defaulting/launcher"
 )
 
-// KubeVirt is the KubeVirt version that is reproduced.
-const KubeVirt = "v1.8.2"
-
 // Sizes of the caches: at most about 8 MiB of responses and 10 MiB of layouts.
 const (
 	maxCachedResponses     = 512
@@ -53,6 +50,9 @@ type Options struct {
 	Identities Identities
 	// Version is the version of the defaulter.
 	Version string
+	// KubeVirt is the version of KubeVirt whose virt-launcher has the same libvirt and QEMU. If it is empty, they are taken for
+	// those of the cluster.
+	KubeVirt string
 }
 
 // Engine answers requests. It is safe for concurrent use.
@@ -60,6 +60,7 @@ type Engine struct {
 	libvirt    Libvirt
 	identities Identities
 	version    string
+	kubevirt   string
 	answers    *lru.Cache
 	layouts    *lru.Cache
 	flights    singleflight.Group
@@ -74,7 +75,7 @@ type Counters struct {
 // New returns an Engine.
 func New(options Options) *Engine {
 	return &Engine{
-		libvirt: options.Libvirt, identities: options.Identities, version: options.Version,
+		libvirt: options.Libvirt, identities: options.Identities, version: options.Version, kubevirt: options.KubeVirt,
 		answers: lru.New(maxCachedResponses), layouts: lru.New(maxCachedLayouts),
 	}
 }
@@ -85,7 +86,17 @@ func (e *Engine) Counters() *Counters { return &e.counters }
 // Environment returns the current versions, and whether libvirt is available.
 func (e *Engine) Environment() (defaulting.Environment, bool) {
 	libvirt, qemu, ready := e.libvirt.Versions()
-	return defaulting.Environment{Defaulter: e.version, Libvirt: libvirt, QEMU: qemu, KubeVirt: KubeVirt}, ready
+	environment := defaulting.Environment{Defaulter: e.version, Libvirt: libvirt, QEMU: qemu, KubeVirt: e.byDefault().Version, Image: e.kubevirt}
+	for _, release := range domain.Releases {
+		environment.Reproduces = append(environment.Reproduces, release.Version)
+	}
+	return environment, ready
+}
+
+// environmentOf returns the versions with which a response is computed.
+func (e *Engine) environmentOf(chosen chosenReleases) defaulting.Environment {
+	libvirt, qemu, _ := e.libvirt.Versions()
+	return defaulting.Environment{Defaulter: e.version, Libvirt: libvirt, QEMU: qemu, KubeVirt: chosen.versions(), Image: e.kubevirt}
 }
 
 // answerKey is the hash of a request or of a shape, with the versions that it is answered with.
@@ -125,37 +136,37 @@ func (e *Engine) Answer(ctx context.Context, request *defaulting.Request) (*defa
 	if err != nil {
 		return nil, err
 	}
-	environment, _ := e.Environment()
-	a := &answering{request: request, document: document, response: &defaulting.Response{
+	chosen := e.choose(request.Cluster)
+	a := &answering{request: request, chosen: chosen, document: document, response: &defaulting.Response{
 		Patch: []defaulting.PatchOperation{}, Set: []defaulting.Set{}, Skipped: []defaulting.Skipped{}, Devices: []defaulting.Device{},
-		Environment: environment, Cache: defaulting.Unused,
+		Environment: e.environmentOf(chosen), Cache: defaulting.Unused,
 	}}
 	if vm.Spec.Template == nil {
 		a.skip("spec.template", "the VirtualMachine has no template")
 		return a.finish()
 	}
-	in := domain.Inputs{Instancetype: request.Instancetype, Preference: request.Preference, Cluster: request.Cluster}
-	prepared := domain.Prepare(vm, in)
-	if causes := domain.Check(prepared); len(causes) > 0 {
+	prepared := a.prepare(vm)
+	if causes := domain.Check(prepared[0]); len(causes) > 0 {
 		return nil, defaulting.Invalid(causes)
 	}
 	if request.Operation == defaulting.Update && request.Running {
-		err = e.extend(ctx, a, vm, prepared, in)
+		err = e.extend(ctx, a, vm, prepared[0])
 	} else {
 		err = e.fill(ctx, a, vm, prepared)
 	}
 	if err != nil {
 		return nil, err
 	}
-	a.response.Environment, _ = e.Environment()
+	a.response.Environment = e.environmentOf(chosen)
 	return a.finish()
 }
 
 // fill writes the defaults of a VirtualMachine that is not running.
-func (e *Engine) fill(ctx context.Context, a *answering, vm *kubevirtv1.VirtualMachine, prepared *domain.PreparedVM) error {
-	bounds := limitsOf(vm, prepared, a.request)
+func (e *Engine) fill(ctx context.Context, a *answering, vm *kubevirtv1.VirtualMachine, all []*domain.PreparedVM) error {
+	prepared := all[0]
+	bounds := limitsOf(vm, prepared, a)
 	if bounds.defaults == "" {
-		for _, set := range prepared.Sets {
+		for _, set := range common(all) {
 			a.set(set)
 		}
 		a.identify(prepared, e.identities)
@@ -163,7 +174,7 @@ func (e *Engine) fill(ctx context.Context, a *answering, vm *kubevirtv1.VirtualM
 		a.skip("spec.template.spec", bounds.defaults)
 	}
 	shape := domain.NewShape(prepared, a.request.Cluster)
-	found, err := e.layout(ctx, shape, &a.response.Cache)
+	found, err := e.agreed(ctx, a, all)
 	if err != nil {
 		return err
 	}
@@ -184,6 +195,8 @@ func (e *Engine) fill(ctx context.Context, a *answering, vm *kubevirtv1.VirtualM
 	switch {
 	case bounds.addresses != "":
 		a.skipAddresses(bounds.addresses)
+	case found.differs:
+		a.skipAddresses("while KubeVirt is updated from " + a.request.Cluster.KubeVirt + " to " + a.request.Cluster.Target + ", the VM can be started by either, and they assign different addresses")
 	case found.drifts:
 		a.skipAddresses("a device is behind a bridge to conventional PCI, and the addresses would be others on the next start")
 	default:
@@ -198,6 +211,8 @@ type cachedLayout struct {
 	rejection string
 	// drifts reports whether the layout changes once its addresses are written.
 	drifts bool
+	// differs reports whether the releases of an update have different layouts.
+	differs bool
 }
 
 // layout returns the layout of a shape, and sets from to its origin.

@@ -101,6 +101,10 @@ func TestWhatIsWrittenFollowsThePolicy(t *testing.T) {
 		"domain.devices.interfaces[2].pciAddress": "0000:05:00.0",
 		"domain.devices.interfaces[3].pciAddress": "0000:06:00.0",
 	}
+	moved := map[string]any{}
+	for i, device := range []string{"disks[0].disk", "disks[1].disk", "interfaces[0]", "interfaces[1]", "interfaces[2]", "interfaces[3]"} {
+		moved["domain.devices."+device+".pciAddress"] = fmt.Sprintf("0000:%02x:00.0", i+2)
+	}
 	without := func(part string) map[string]any {
 		left := map[string]any{}
 		for path, value := range all {
@@ -120,8 +124,35 @@ func TestWhatIsWrittenFollowsThePolicy(t *testing.T) {
 		{name: "everything", want: all},
 		{name: "the alias stays", request: defaulting.Request{Policy: defaulting.Policy{MachineType: defaulting.MachineTypeKeep}}, want: without("machine")},
 		{name: "no address", request: defaulting.Request{Policy: defaulting.Policy{PCIAddress: &no}}, want: without("pciAddress")},
-		{name: "another KubeVirt", request: defaulting.Request{Cluster: defaulting.Cluster{KubeVirt: "v1.9.0"}}, want: map[string]any{},
-			wantSkipped: "the cluster runs KubeVirt v1.9.0"},
+		{name: "another KubeVirt", request: defaulting.Request{Cluster: defaulting.Cluster{KubeVirt: "v1.10.0"}}, want: map[string]any{},
+			wantSkipped: "the cluster runs KubeVirt v1.10.0, and the defaulter reproduces 1.8 and 1.9"},
+		{name: "an update to another KubeVirt", request: defaulting.Request{Cluster: defaulting.Cluster{KubeVirt: "v1.9.0", Target: "v1.10.0"}}, want: map[string]any{},
+			wantSkipped: "the cluster runs KubeVirt v1.10.0"},
+		{name: "the newer KubeVirt", request: defaulting.Request{Cluster: defaulting.Cluster{KubeVirt: "v1.9.3"}}, want: all},
+		{name: "an update to the newer KubeVirt", request: defaulting.Request{Cluster: defaulting.Cluster{KubeVirt: "v1.8.2", Target: "v1.9.0"}}, want: all},
+		{name: "plugins", request: defaulting.Request{Cluster: defaulting.Cluster{KubeVirt: "v1.9.0", Plugins: true}}, want: map[string]any{"domain.machine.type": "pc-q35-9.9"},
+			wantSkipped: "plugins of KubeVirt can change the VM"},
+		{name: "nodes of other architectures", request: defaulting.Request{Cluster: defaulting.Cluster{KubeVirt: "v1.9.0", CrossArchitecture: true}}, want: map[string]any{"domain.machine.type": "pc-q35-9.9"},
+			wantSkipped: "without its graphics device"},
+		{name: "a network from a resource claim", request: defaulting.Request{VM: json.RawMessage(strings.Replace(complete, `"domain":`, `"networks":[{"name":"n","resourceClaim":{"claimName":"c"}}],"domain":`, 1))},
+			want: map[string]any{"domain.machine.type": "pc-q35-9.9"}, wantSkipped: "a resource claim"},
+		{name: "a function of a node whose place depends on it", request: defaulting.Request{
+			VM:      json.RawMessage(strings.NewReplacer(`"cores":1`, `"cores":1,"dedicatedCpuPlacement":true`, `"name":"n","bridge":{},"model":"virtio"`, `"name":"n","sriov":{}`).Replace(complete)),
+			Cluster: defaulting.Cluster{NUMAAwarePCI: true}}, want: map[string]any{"domain.machine.type": "pc-q35-9.9"}, wantSkipped: "NUMA-aware"},
+		{name: "an update between releases that differ", libvirt: &fake{moves: true}, request: defaulting.Request{
+			VM: json.RawMessage(strings.Replace(complete, `"q35"`, `"pc"`, 1)), Cluster: defaulting.Cluster{KubeVirt: "v1.8.2", Target: "v1.9.0"}},
+			want: map[string]any{}, wantSkipped: "while KubeVirt is updated from v1.8.2 to v1.9.0"},
+		{name: "an update between releases that do not differ", libvirt: &fake{moves: true}, request: defaulting.Request{
+			VM: json.RawMessage(strings.Replace(complete, `"q35"`, `"pc"`, 1)), Cluster: defaulting.Cluster{KubeVirt: "v1.8.4", Target: "v1.9.0"}},
+			want: moved},
+		{name: "an address of a disk that is plugged in later", request: defaulting.Request{VM: json.RawMessage(strings.NewReplacer(
+			`{"name":"b","disk":{"bus":"virtio"}}`, `{"name":"b","disk":{"bus":"virtio","pciAddress":"0000:01:00.0"}}`,
+			`{"name":"b"}`, `{"name":"b","dataVolume":{"name":"b","hotpluggable":true}}`).Replace(complete))},
+			want: map[string]any{
+				"domain.machine.type":                     "pc-q35-9.9",
+				"domain.devices.interfaces[0].pciAddress": "0000:02:00.0", "domain.devices.interfaces[1].pciAddress": "0000:03:00.0",
+				"domain.devices.interfaces[2].pciAddress": "0000:04:00.0", "domain.devices.interfaces[3].pciAddress": "0000:05:00.0",
+			}, wantSkipped: "requests the address"},
 		{name: "another patch of the same KubeVirt", request: defaulting.Request{Cluster: defaulting.Cluster{KubeVirt: "v1.8.0"}}, want: all},
 		{name: "a bridge that moves nothing", libvirt: &fake{bridge: true}, want: without("interfaces"), wantSkipped: "the device is behind a bridge"},
 		{name: "a bridge that moves what will be written", libvirt: &fake{bridge: true, moves: true}, want: map[string]any{"domain.machine.type": "pc-q35-9.9"},
@@ -138,6 +169,39 @@ func TestWhatIsWrittenFollowsThePolicy(t *testing.T) {
 			}
 			if !strings.Contains(string(text), tc.wantSkipped) {
 				t.Errorf("%s does not say %q", text, tc.wantSkipped)
+			}
+		})
+	}
+}
+
+func TestWhichKubeVirtIsReproduced(t *testing.T) {
+	for name, tc := range map[string]struct {
+		image   string
+		cluster defaulting.Cluster
+		want    string
+		// keeps is the reason why the machine type is not pinned.
+		keeps string
+	}{
+		"the newest, if nothing is known":       {want: "v1.9.0"},
+		"that of the image":                     {image: "v1.8.2", want: "v1.8.2"},
+		"that of the cluster":                   {image: "v1.8.2", cluster: defaulting.Cluster{KubeVirt: "v1.8.1"}, want: "v1.8.2"},
+		"the patch release of the cluster":      {cluster: defaulting.Cluster{KubeVirt: "v1.8.7"}, want: "v1.8.4"},
+		"a newer one than the image":            {image: "v1.8.2", cluster: defaulting.Cluster{KubeVirt: "v1.9.0"}, want: "v1.9.0", keeps: "the libvirt and QEMU of v1.8.2"},
+		"both of an update":                     {cluster: defaulting.Cluster{KubeVirt: "v1.8.2", Target: "v1.9.1"}, want: "v1.8.2,v1.9.0"},
+		"both of an update, from the old image": {image: "v1.8.2", cluster: defaulting.Cluster{KubeVirt: "v1.8.2", Target: "v1.9.1"}, want: "v1.8.2,v1.9.0", keeps: "runs KubeVirt v1.9.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := engine.New(engine.Options{Libvirt: &fake{}, Identities: &counted{}, KubeVirt: tc.image})
+			response := ask(t, e, defaulting.Request{Cluster: tc.cluster})
+			if got := response.Environment.KubeVirt; got != tc.want {
+				t.Errorf("reproduced is %s, want %s", got, tc.want)
+			}
+			written := filled(response)
+			if pinned := written["domain.machine.type"] != nil; pinned == (tc.keeps != "") || written["domain.devices.disks[0].disk.pciAddress"] == nil {
+				t.Errorf("written: %v", written)
+			}
+			if text := fmt.Sprint(response.Skipped); !strings.Contains(text, tc.keeps) {
+				t.Errorf("%s does not contain %q", text, tc.keeps)
 			}
 		})
 	}

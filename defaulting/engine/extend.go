@@ -12,7 +12,7 @@ import (
 // extend writes the addresses of disks that are added to a running VM: each on the first root
 // port above all that are in use. Nothing else is written, because a change of the template
 // would require a restart.
-func (e *Engine) extend(ctx context.Context, a *answering, vm *kubevirtv1.VirtualMachine, prepared *domain.PreparedVM, in domain.Inputs) error {
+func (e *Engine) extend(ctx context.Context, a *answering, vm *kubevirtv1.VirtualMachine, prepared *domain.PreparedVM) error {
 	if len(a.request.OldVM) == 0 {
 		return defaulting.Malformed("an update of a running VirtualMachine needs its oldVM")
 	}
@@ -24,8 +24,9 @@ func (e *Engine) extend(ctx context.Context, a *answering, vm *kubevirtv1.Virtua
 	if len(added) == 0 || old.Spec.Template == nil {
 		return nil
 	}
-	before := domain.Prepare(old, in)
-	bounds := limitsOf(old, before, a.request)
+	all := a.prepare(old)
+	before := all[0]
+	bounds := limitsOf(old, before, a)
 	if bounds.addresses != "" {
 		a.skipAddresses(bounds.addresses)
 		return nil
@@ -34,12 +35,16 @@ func (e *Engine) extend(ctx context.Context, a *answering, vm *kubevirtv1.Virtua
 		a.skipAddresses("the stored VirtualMachine has invalid addresses")
 		return nil
 	}
-	found, err := e.layout(ctx, domain.NewShape(before, a.request.Cluster), &a.response.Cache)
+	found, err := e.agreed(ctx, a, all)
 	if err != nil {
 		return err
 	}
 	if found.rejection != "" {
 		a.skipAddresses("libvirt rejects the stored VM: " + found.rejection)
+		return nil
+	}
+	if found.differs {
+		a.skipAddresses("KubeVirt is being updated, and its releases assign different addresses")
 		return nil
 	}
 	bus := domain.HighestBus(prepared, found.layout)

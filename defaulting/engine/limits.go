@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"strings"
-
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/vmstencil/stencil/defaulting"
@@ -24,40 +22,27 @@ type limits struct {
 const hookSidecars = "hooks.kubevirt.io/hookSidecars"
 
 // limitsOf returns the limits of a request.
-func limitsOf(vm *kubevirtv1.VirtualMachine, prepared *domain.PreparedVM, request *defaulting.Request) limits {
+func limitsOf(vm *kubevirtv1.VirtualMachine, prepared *domain.PreparedVM, a *answering) limits {
 	var l limits
-	if vm.Spec.Preference != nil && request.Preference == nil {
+	if vm.Spec.Preference != nil && a.request.Preference == nil {
 		l.defaults = "the VirtualMachine has a preference, whose spec is not in the request"
 		l.addresses = l.defaults
+		l.machineType = a.chosen.machineType
 		return l
 	}
-	if other := otherKubeVirt(request.Cluster.KubeVirt); other != "" {
-		l.machineType, l.addresses = other, other
+	if a.chosen.unknown != "" {
+		l.machineType, l.addresses = a.chosen.unknown, a.chosen.unknown
 		return l
 	}
-	l.addresses = unplaceable(vm, prepared, request)
+	l.machineType = a.chosen.machineType
+	l.addresses = unplaceable(vm, prepared, a)
 	return l
 }
 
-// otherKubeVirt returns a reason if the minor version of the cluster's KubeVirt differs from
-// the reproduced one.
-func otherKubeVirt(version string) string {
-	if version == "" || minor(version) == minor(KubeVirt) {
-		return ""
-	}
-	return "the cluster runs KubeVirt " + version + ", and the defaulter reproduces " + KubeVirt
-}
-
-// minor returns the version without its last part.
-func minor(version string) string {
-	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
-	return strings.Join(parts[:min(2, len(parts))], ".")
-}
-
 // unplaceable returns why the addresses would not be the same on the next start.
-func unplaceable(vm *kubevirtv1.VirtualMachine, prepared *domain.PreparedVM, request *defaulting.Request) string {
+func unplaceable(vm *kubevirtv1.VirtualMachine, prepared *domain.PreparedVM, a *answering) string {
 	spec, devices := &prepared.Spec, &prepared.Spec.Domain.Devices
-	if vm.Spec.Instancetype != nil && request.Instancetype == nil {
+	if vm.Spec.Instancetype != nil && a.request.Instancetype == nil {
 		return "the VirtualMachine has an instance type, whose spec is not in the request"
 	}
 	if spec.Architecture != domain.AMD64 && spec.Architecture != domain.ARM64 {
@@ -71,20 +56,42 @@ func unplaceable(vm *kubevirtv1.VirtualMachine, prepared *domain.PreparedVM, req
 	}
 	for i := range devices.Interfaces {
 		nic := &devices.Interfaces[i]
-		if binding := nic.Binding; binding != nil && !contains(request.Cluster.TapBindings, binding.Name) {
+		if binding := nic.Binding; binding != nil && !contains(a.request.Cluster.TapBindings, binding.Name) {
 			return "the devices that a network binding plugin adds to the VM are unknown"
 		}
 	}
-	if claimed(devices) {
+	if claimed(devices) || a.document.claimsNetwork() {
 		return "the devices that a resource claim adds to the VM are unknown"
 	}
+	if spec.Architecture == domain.ARM64 && devices.Watchdog != nil {
+		return "KubeVirt does not start a VM with a watchdog on this architecture"
+	}
+	return unpredictable(spec, a.request.Cluster)
+}
+
+// unpredictable returns why a feature of the cluster makes the addresses depend on more than the VM.
+func unpredictable(spec *kubevirtv1.VirtualMachineInstanceSpec, cluster defaulting.Cluster) string {
+	devices := &spec.Domain.Devices
+	passedThrough := len(devices.GPUs) + len(devices.HostDevices)
+	for i := range devices.Interfaces {
+		if devices.Interfaces[i].SRIOV != nil {
+			passedThrough++
+		}
+	}
 	dedicated := spec.Domain.CPU != nil && spec.Domain.CPU.DedicatedCPUPlacement
-	if request.Cluster.NUMAAwarePCI && dedicated && len(devices.GPUs)+len(devices.HostDevices) > 0 {
+	graphics := devices.AutoattachGraphicsDevice == nil || *devices.AutoattachGraphicsDevice
+	switch {
+	case cluster.NUMAAwarePCI && dedicated && passedThrough > 0:
 		return "with the NUMA-aware PCI topology addresses depend on the node"
+	case cluster.Plugins:
+		return "plugins of KubeVirt can change the VM when it is started"
+	case cluster.CrossArchitecture && graphics:
+		return "a node of another architecture starts the VM without its graphics device"
 	}
 	return ""
 }
 
+// claimed reports whether a resource claim adds devices.
 func claimed(devices *kubevirtv1.Devices) bool {
 	for i := range devices.GPUs {
 		if devices.GPUs[i].ClaimRequest != nil {

@@ -4,5 +4,5 @@
 // interfaces and reads libvirt's description back into its own types, which cannot hold the
 // addresses of some devices. It then removes the placeholders and the addresses of interfaces,
 // appends empty root ports for hotplugged devices, and defines again. Each step changes
-// addresses. Layout repeats the steps of KubeVirt 1.8.
+// addresses. Layout repeats the steps of KubeVirt 1.8 and 1.9, which differ in what the shape contains.
 package launcher

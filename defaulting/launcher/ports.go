@@ -32,7 +32,7 @@ type ports struct {
 // portsOf computes the ports of a shape. devices is the number of PCI devices that KubeVirt
 // counts in the domain.
 func portsOf(shape domain.Shape, devices int) ports {
-	if shape.Architecture == domain.S390X {
+	if shape.NoHotplug {
 		return ports{}
 	}
 	var p ports

@@ -22,7 +22,7 @@ func TestPortsForLater(t *testing.T) {
 		{"frozen slots count what the machine has", domain.Shape{Interfaces: 2, SlotCount: &nine}, 7, ports{7, 0}},
 		{"fewer frozen slots than interfaces", domain.Shape{Interfaces: 12, SlotCount: &nine}, 20, ports{0, 3}},
 		{"nothing is added on the root complex", domain.Shape{Interfaces: 1, RootComplex: true}, 6, ports{}},
-		{"nor where there is no PCI", domain.Shape{Interfaces: 1, Architecture: domain.S390X}, 6, ports{}},
+		{"nor where there is no PCIe", domain.Shape{Interfaces: 1, NoHotplug: true}, 6, ports{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := portsOf(tc.shape, tc.devices); got != tc.want {

@@ -48,8 +48,12 @@ func (d devices) fields() map[string]string {
 }
 
 // mine returns the defaulter's layout of a VM.
-func mine(ctx context.Context, definer launcher.Definer, machine *virtv1.VirtualMachine, sizes sizes, cluster defaulting.Cluster) (devices, error) {
-	prepared := domain.Prepare(machine, domain.Inputs{Instancetype: sizes.instancetype, Preference: sizes.preference, Cluster: cluster})
+func (r Release) mine(ctx context.Context, definer launcher.Definer, machine *virtv1.VirtualMachine, sizes sizes, cluster defaulting.Cluster) (devices, error) {
+	release, known := domain.ReleaseOf(r.Version)
+	if !known {
+		return nil, fmt.Errorf("KubeVirt %s is not reproduced", r.Version)
+	}
+	prepared := domain.Prepare(machine, domain.Inputs{Instancetype: sizes.instancetype, Preference: sizes.preference, Cluster: cluster, Release: release})
 	layout, err := launcher.Layout(ctx, definer, domain.NewShape(prepared, cluster))
 	if err != nil {
 		return nil, err
@@ -79,7 +83,7 @@ func (k kubeVirt) theirs(ctx context.Context, definer launcher.Definer, machine 
 	if err != nil {
 		return nil, err
 	}
-	described, err := start(ctx, definer, instance, spec)
+	described, err := k.release.start(ctx, definer, instance, spec)
 	if err != nil {
 		return nil, err
 	}

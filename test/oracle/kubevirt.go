@@ -27,11 +27,14 @@ type sizes struct {
 }
 
 // kubeVirt is KubeVirt's own code with a configuration in which nothing is set.
-type kubeVirt struct{ config *virtconfig.ClusterConfig }
+type kubeVirt struct {
+	config  *virtconfig.ClusterConfig
+	release Release
+}
 
-func newKubeVirt() kubeVirt {
+func newKubeVirt(release Release) kubeVirt {
 	config, _, _ := testutils.NewFakeClusterConfigUsingKVConfig(&virtv1.KubeVirtConfiguration{})
-	return kubeVirt{config}
+	return kubeVirt{config, release}
 }
 
 // instance returns the instance that virt-api and virt-controller create for a VirtualMachine when it is started. The steps are KubeVirt's; their

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	virtv1 "kubevirt.io/api/core/v1"
-	"kubevirt.io/kubevirt/pkg/defaults"
 	"kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/api"
 	"kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/cli"
 	"kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/converter"
@@ -60,12 +59,12 @@ const (
 // are KubeVirt's code. Functions of its package virtwrap that cannot be called from elsewhere compute the numbers of placeholders and ports
 // (calculatePlaceholderCount, calculateExtraControllerCount, appendPCIeRootPortControllers in manager.go); these few lines are written after them,
 // with KubeVirt's own count of PCI devices.
-func start(ctx context.Context, definer launcher.Definer, instance *virtv1.VirtualMachineInstance, spec *api.DomainSpec) (string, error) {
+func (r Release) start(ctx context.Context, definer launcher.Definer, instance *virtv1.VirtualMachineInstance, spec *api.DomainSpec) (string, error) {
 	c := &connection{ctx: ctx, definer: definer}
 	define := func(instance *virtv1.VirtualMachineInstance, spec *api.DomainSpec) (cli.VirDomain, error) {
 		return util.SetDomainSpecStrWithHooks(c, instance, spec)
 	}
-	if !defaults.SupportsPCIeHotplug(instance.Spec.Architecture) {
+	if !r.SupportsPCIeHotplug(&instance.Spec) {
 		_, err := define(instance, spec)
 		return c.last, err
 	}

@@ -29,7 +29,7 @@ import (
 )
 
 // environment is the environment of the fake defaulter.
-var environment = defaulting.Environment{Defaulter: "v1", Libvirt: "11.3.0", QEMU: "9.2.0", KubeVirt: "v1.8.2"}
+var environment = defaulting.Environment{Defaulter: "v1", Libvirt: "11.3.0", QEMU: "9.2.0", KubeVirt: "v1.8.2", Image: "v1.8.2", Reproduces: []string{"v1.8.2", "v1.9.0"}}
 
 // stamped is the record that the fake defaulter produces.
 const stamped = `{"defaulter":"v1","libvirt":"11.3.0","qemu":"9.2.0","kubevirt":"v1.8.2","machine":"pc-q35-9.2"}`

@@ -48,7 +48,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		}),
 		differs: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "stencil_defaulting_kubevirt_differs",
-			Help: "1 if the cluster runs another minor version of KubeVirt than the defaulter reproduces, so that neither machine types nor addresses are written.",
+			Help: "1 if the cluster runs a minor version of KubeVirt that the defaulter does not reproduce, so that neither machine types nor addresses are written, or another one than its libvirt is from, so that machine types are not.",
 		}),
 	}
 	for _, collector := range []prometheus.Collector{m.requests, m.duration, m.up, m.differs} {

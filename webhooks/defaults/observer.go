@@ -2,6 +2,7 @@ package defaults
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,6 +55,8 @@ type Observer struct {
 	checked bool
 	// lastEvent is the content of the last event.
 	lastEvent string
+	// target is the version that KubeVirt was being updated to at the last check.
+	target string
 }
 
 // NewObserver returns an Observer that has not started.
@@ -99,7 +102,7 @@ func (o *Observer) check(ctx context.Context) {
 		o.up, o.checked = up, true
 		o.Metrics.up.Set(number(up))
 		if up {
-			o.Logger.Info("the defaulter answers", "libvirt", environment.Libvirt, "qemu", environment.QEMU, "kubevirt", environment.KubeVirt)
+			o.Logger.Info("the defaulter answers", "libvirt", environment.Libvirt, "qemu", environment.QEMU, "image", environment.Image, "reproduces", environment.Reproduces)
 		} else {
 			o.Logger.Info("the defaulter does not answer", "cause", err.Error())
 		}
@@ -107,11 +110,9 @@ func (o *Observer) check(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	differs := ""
-	if cluster := o.KubeVirt.Cluster().KubeVirt; cluster != "" && minor(cluster) != minor(environment.KubeVirt) {
-		differs = "the cluster runs KubeVirt " + cluster + " and the defaulter reproduces " + environment.KubeVirt +
-			": machine types are not pinned and addresses not written until its image is replaced"
-	}
+	cluster := o.KubeVirt.Cluster()
+	o.reportUpdate(cluster)
+	differs := difference(cluster, environment)
 	if differs != o.differs {
 		o.differs = differs
 		o.Metrics.differs.Set(number(differs != ""))
@@ -122,6 +123,38 @@ func (o *Observer) check(ctx context.Context) {
 		}
 	}
 	o.recordEvent()
+}
+
+// reportUpdate logs the begin and the end of an update of KubeVirt.
+func (o *Observer) reportUpdate(cluster defaulting.Cluster) {
+	if cluster.Target == o.target {
+		return
+	}
+	o.target = cluster.Target
+	if o.target == "" {
+		o.Logger.Info("the update of KubeVirt is complete", "kubevirt", cluster.KubeVirt)
+		return
+	}
+	o.Logger.Info("KubeVirt is being updated: only defaults on which both versions agree are written", "kubevirt", cluster.KubeVirt, "target", cluster.Target)
+}
+
+// difference returns what is not written because the defaulter does not reproduce the cluster's KubeVirt, or has the libvirt of
+// another one; empty if there is nothing.
+func difference(cluster defaulting.Cluster, environment *defaulting.Environment) string {
+	for _, version := range []string{cluster.KubeVirt, cluster.Target} {
+		if version == "" {
+			continue
+		}
+		if !slices.ContainsFunc(environment.Reproduces, func(known string) bool { return minor(known) == minor(version) }) {
+			return "the cluster runs KubeVirt " + version + " and the defaulter reproduces " + strings.Join(environment.Reproduces, ", ") +
+				": machine types are not pinned and addresses not written until the defaulter is updated"
+		}
+		if environment.Image != "" && minor(environment.Image) != minor(version) {
+			return "the cluster runs KubeVirt " + version + " and the defaulter has the libvirt and QEMU of " + environment.Image +
+				": machine types are not pinned until its image is replaced"
+		}
+	}
+	return ""
 }
 
 // recordEvent records an event about a version difference, once.

@@ -93,6 +93,10 @@ func TestAnotherKubeVirtIsToldOnce(t *testing.T) {
 		t.Errorf("another patch release is taken for another KubeVirt")
 	}
 	cluster.become("v1.9.1")
+	await("the libvirt of another minor", metrics.differs, 1)
+	cluster.become("v1.8.1")
+	await("its own again", metrics.differs, 0)
+	cluster.become("v1.10.1")
 	await("another minor", metrics.differs, 1)
 	select {
 	case event := <-recorder.Events:
@@ -102,7 +106,7 @@ func TestAnotherKubeVirtIsToldOnce(t *testing.T) {
 	close(elected)
 	select {
 	case event := <-recorder.Events:
-		if !strings.Contains(event, "v1.9.1") || !strings.Contains(event, "v1.8.2") {
+		if !strings.Contains(event, "v1.10.1") || !strings.Contains(event, "v1.8.2, v1.9.0") {
 			t.Errorf("the event is %s", event)
 		}
 	case <-time.After(10 * time.Second):

@@ -41,11 +41,14 @@ func Random(random *rand.Rand) []Option {
 	maybe(1, 6, device(func(d *kubevirtv1.Devices) { d.AutoattachSerialConsole = off() }))
 	maybe(1, 6, device(func(d *kubevirtv1.Devices) { d.DisableHotplug = true }))
 	maybe(1, 8, device(func(d *kubevirtv1.Devices) { d.AutoattachVSOCK = on() }))
-	if random.IntN(8) == 0 {
+	switch random.IntN(16) {
+	case 0, 1:
 		options = append(options, device(func(d *kubevirtv1.Devices) { d.UseVirtioTransitional = on() }))
-	} else {
-		// A transitional device cannot be behind a root port, so only other devices get requested
-		// addresses.
+	case 2:
+		options = append(options, MachineType("pc"))
+	default:
+		// A transitional device cannot be behind a root port, and other machine types have none, so only
+		// other devices get requested addresses.
 		maybe(1, 12, DiskAt(fmt.Sprintf("0000:%02x:00.0", 1+random.IntN(20))))
 		maybe(1, 12, NICAt("0000:15:00.0"))
 	}
@@ -61,8 +64,10 @@ func Random(random *rand.Rand) []Option {
 		d.Filesystems = []kubevirtv1.Filesystem{{Name: "f", Virtiofs: &kubevirtv1.FilesystemVirtiofs{}}}
 	}))
 	maybe(1, 10, device(func(d *kubevirtv1.Devices) {
-		model := kubevirtv1.PanicDeviceModel(pick(string(kubevirtv1.Pvpanic), string(kubevirtv1.Isa)))
-		d.PanicDevices = []kubevirtv1.PanicDevice{{Model: &model}}
+		d.PanicDevices = []kubevirtv1.PanicDevice{{}}
+		if model := kubevirtv1.PanicDeviceModel(pick(string(kubevirtv1.Pvpanic), string(kubevirtv1.Isa), "")); model != "" {
+			d.PanicDevices[0].Model = &model
+		}
 	}))
 	maybe(1, 10, device(func(d *kubevirtv1.Devices) {
 		if len(d.Interfaces) > 1 {
@@ -77,5 +82,6 @@ func Random(random *rand.Rand) []Option {
 	maybe(1, 10, device(func(d *kubevirtv1.Devices) { d.ClientPassthrough = &kubevirtv1.ClientPassthroughDevices{} }))
 	maybe(1, 10, With(func(s *kubevirtv1.VirtualMachineInstanceSpec, _ *kubevirtv1.Devices) { s.Architecture = "arm64" }))
 	maybe(1, 12, Annotation(kubevirtv1.PlacePCIDevicesOnRootComplex, "true"))
+	maybe(1, 12, Annotation(kubevirtv1.DisablePCIHole64, "true"))
 	return options
 }

@@ -175,6 +175,11 @@ func EFI(secureBoot bool) Option {
 	}
 }
 
+// MachineType sets the machine type.
+func MachineType(name string) Option {
+	return func(vm *kubevirtv1.VirtualMachine) { SpecOf(vm).Domain.Machine = &kubevirtv1.Machine{Type: name} }
+}
+
 // With changes a VirtualMachine with a function.
 func With(change func(*kubevirtv1.VirtualMachineInstanceSpec, *kubevirtv1.Devices)) Option {
 	return func(vm *kubevirtv1.VirtualMachine) { change(SpecOf(vm), DevicesOf(vm)) }
@@ -262,6 +267,8 @@ var All = map[string][]Option{
 	"more than 2 GiB":                      {Disks(2, "virtio"), NICs(1, "virtio"), Memory("4Gi")},
 	"more than 2 GiB with many disks":      {Disks(14, "virtio"), NICs(2, "virtio"), Memory("64Gi")},
 	"exactly 2 GiB":                        {Disks(2, "virtio"), NICs(1, "virtio"), Memory("2Gi")},
+	"a machine type without PCIe":          {Disks(2, "virtio"), NICs(1, "virtio"), MachineType("pc")},
+	"no 64-bit PCI hole":                   {Disks(2, "virtio"), NICs(1, "virtio"), Annotation(kubevirtv1.DisablePCIHole64, "true")},
 	"the root complex":                     {Disks(2, "virtio"), NICs(1, "virtio"), Annotation(kubevirtv1.PlacePCIDevicesOnRootComplex, "true")},
 	"frozen interface slots":               {Disks(2, "virtio"), NICs(1, "virtio"), Annotation(kubevirtv1.PciTopologyVersionAnnotation, "v2"), Annotation(kubevirtv1.PciInterfaceSlotCountAnnotation, "9")},
 	"fewer frozen slots than interfaces":   {Disks(2, "virtio"), NICs(3, "virtio"), Annotation(kubevirtv1.PciInterfaceSlotCountAnnotation, "2")},

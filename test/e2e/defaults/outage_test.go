@@ -205,12 +205,40 @@ func TestTheDefaulterIsAskedOnceForMachinesOfOneShape(t *testing.T) {
 	})
 }
 
-func TestAnotherKubeVirtThanIsReproduced(t *testing.T) {
-	become := func(version string) {
-		t.Helper()
-		mustKubectl(t, nil, "", "--namespace=kubevirt", "patch", "kubevirt", "kubevirt", "--subresource=status", "--type=merge",
-			"--patch", `{"status": {"observedKubeVirtVersion": "`+version+`"}}`)
+// become sets the versions of the KubeVirt object: the one that runs, and the one that KubeVirt is updated to.
+func become(t *testing.T, version, target string) {
+	t.Helper()
+	mustKubectl(t, nil, "", "--namespace=kubevirt", "patch", "kubevirt", "kubevirt", "--subresource=status", "--type=merge",
+		"--patch", `{"status": {"observedKubeVirtVersion": "`+version+`", "targetKubeVirtVersion": "`+target+`"}}`)
+}
+
+// TestTheKubeVirtOfTheClusterIsReproduced creates a VM before, during and after an update.
+func TestTheKubeVirtOfTheClusterIsReproduced(t *testing.T) {
+	defer become(t, "v1.8.2", "v1.8.2")
+	for _, tc := range []struct{ running, target, want string }{
+		{"v1.8.2", "v1.8.2", `"kubevirt":"v1.8.2"`},
+		{"v1.8.2", "v1.9.0", `"kubevirt":"v1.8.2,v1.9.0"`},
+		{"v1.9.0", "v1.9.0", `"kubevirt":"v1.9.0"`},
+	} {
+		become(t, tc.running, tc.target)
+		harness.Eventually(t, "the record has the versions of "+tc.running+" and "+tc.target, func() error {
+			vm := &unstructured.Unstructured{}
+			out := mustKubectl(t, ada, vmWith("updated", ""), "create", "--dry-run=server", "--output=json", "-f", "-")
+			if err := vm.UnmarshalJSON([]byte(out.Stdout)); err != nil {
+				return err
+			}
+			if record := vm.GetAnnotations()[contract.AnnotationDefaultsApplied]; !strings.Contains(record, tc.want) {
+				return fmt.Errorf("the record is %s", record)
+			}
+			if text := at(t, vm, "spec"); !version.MatchString(domain(t, vm, "machine", "type")) || !strings.Contains(text, "pciAddress") {
+				return fmt.Errorf("the VM is %s", text)
+			}
+			return nil
+		})
 	}
+}
+
+func TestAnotherKubeVirtThanIsReproduced(t *testing.T) {
 	differs := func(want string) {
 		t.Helper()
 		harness.Eventually(t, "the metric tells whether KubeVirt is another", func() error {
@@ -221,8 +249,8 @@ func TestAnotherKubeVirtThanIsReproduced(t *testing.T) {
 		})
 	}
 	discard(t, "team-a", "other", "same")
-	become("v1.9.0")
-	defer become("v1.8.2")
+	become(t, "v1.10.0", "v1.10.0")
+	defer become(t, "v1.8.2", "v1.8.2")
 	differs("1")
 	out := mustKubectl(t, ada, vmWith("other", ""), "create", "-f", "-")
 	if strings.Contains(out.Stderr, "Warning: the defaults") {
@@ -237,12 +265,12 @@ func TestAnotherKubeVirtThanIsReproduced(t *testing.T) {
 	}
 	harness.Eventually(t, "an event tells of the other KubeVirt", func() error {
 		events := mustKubectl(t, nil, "", "--namespace=kubevirt", "get", "events", "--field-selector=reason=DefaulterOfAnotherKubeVirt", "-o", "jsonpath={.items[*].message}").Stdout
-		if strings.Count(events, "the cluster runs KubeVirt v1.9.0") != 1 {
+		if strings.Count(events, "the cluster runs KubeVirt v1.10.0") != 1 {
 			return fmt.Errorf("events: %q", events)
 		}
 		return nil
 	})
-	become("v1.8.5")
+	become(t, "v1.8.5", "v1.8.5")
 	differs("0")
 	mustKubectl(t, ada, vmWith("same", ""), "create", "-f", "-")
 	if got := domain(t, stored(t, "team-a", "same"), "machine", "type"); !version.MatchString(got) {

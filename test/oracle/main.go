@@ -24,7 +24,8 @@ const (
 	nobody = 65532
 )
 
-func TestMain(m *testing.M) {
+// Main is the TestMain of a release's tests.
+func Main(m *testing.M) {
 	if root := os.Getenv(roleVariable); root != "" {
 		if err := work(root); err != nil {
 			fmt.Fprintln(os.Stderr, "worker:", err)

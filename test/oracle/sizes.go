@@ -4,14 +4,18 @@ import (
 	"math/rand/v2"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 	virtv1 "kubevirt.io/api/core/v1"
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 )
 
 // randomSizes gives a VM a preference, and often an instance type. It removes the fields that the instance type sets from the VM: KubeVirt rejects a
 // VM with both.
-func randomSizes(random *rand.Rand, machine *virtv1.VirtualMachine) sizes {
+func (r Release) randomSizes(random *rand.Rand, machine *virtv1.VirtualMachine) sizes {
 	s := sizes{preference: randomPreference(random)}
+	if r.Prefer != nil {
+		r.Prefer(random, s.preference)
+	}
 	machine.Spec.Preference = &virtv1.PreferenceMatcher{Name: "some"}
 	if random.IntN(2) == 0 {
 		return s
@@ -50,6 +54,7 @@ func randomPreference(random *rand.Rand) *instancetypev1beta1.VirtualMachinePref
 	maybe(2, func() { d.PreferredInterfaceModel = pick(random, "virtio", "e1000e", "e1000") })
 	maybe(4, func() { d.PreferredInterfaceMasquerade = &virtv1.InterfaceMasquerade{} })
 	maybe(3, func() { d.PreferredRng = &virtv1.Rng{} })
+	maybe(5, func() { d.PreferredPanicDeviceModel = pick(random, ptr.To(virtv1.Pvpanic), ptr.To(virtv1.Isa)) })
 	maybe(4, func() { d.PreferredTPM = &virtv1.TPMDevice{} })
 	maybe(4, func() { d.PreferredSoundModel = pick(random, "ac97", "ich9") })
 	maybe(3, func() { d.PreferredInputBus = pick[virtv1.InputBus](random, "usb", "virtio") })
