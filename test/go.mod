@@ -14,6 +14,7 @@ require (
 	github.com/vmstencil/stencil v0.0.0
 	github.com/vmstencil/stencil/api v0.0.0
 	github.com/vmstencil/stencil/api/client v0.0.0
+	github.com/vmstencil/stencil/cmd/stencil-defaulter v0.0.0
 	github.com/vmstencil/stencil/defaulting v0.0.0
 	github.com/vmstencil/stencil/template v0.0.0-00010101000000-000000000000
 	go.yaml.in/yaml/v3 v3.0.5
@@ -140,6 +141,7 @@ replace (
 	github.com/vmstencil/stencil => ../
 	github.com/vmstencil/stencil/api => ../api
 	github.com/vmstencil/stencil/api/client => ../api/client
+	github.com/vmstencil/stencil/cmd/stencil-defaulter => ../cmd/stencil-defaulter
 	github.com/vmstencil/stencil/defaulting => ../defaulting
 	github.com/vmstencil/stencil/template => ../template
 )
