@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"slices"
 	"strings"
 
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -158,6 +159,13 @@ func is(value *bool, absent bool) bool {
 		return absent
 	}
 	return *value
+}
+
+// Addressed reports whether a device has a requested address.
+func (s Shape) Addressed() bool {
+	return slices.ContainsFunc(s.Disks, func(d DiskShape) bool { return d.Address != nil }) ||
+		slices.ContainsFunc(s.NICs, func(n NICShape) bool { return n.Address != nil }) ||
+		slices.ContainsFunc(s.HostDevices, func(d HostDeviceShape) bool { return d.Address != nil })
 }
 
 func guestMemory(spec *vmSpec) int64 {

@@ -3,7 +3,9 @@ package launcher
 import (
 	"context"
 	"encoding/xml"
+	"errors"
 	"fmt"
+	"slices"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -41,14 +43,39 @@ func Layout(ctx context.Context, definer Definer, shape domain.Shape) (*domain.L
 		}
 		wanted.Devices = readBack(answer.Devices, wanted.Devices)
 	}
-	// virt-launcher also defines once in between, without the appended ports, and ignores the
-	// result.
-	appendRootPorts(wanted.Devices, ports.appended)
-	answer, err := define(ctx, definer, wanted)
+	answer, err := defineWithPorts(ctx, definer, wanted, ports.appended, shape.Addressed())
 	if err != nil {
 		return nil, err
 	}
 	return shape.Read(answer), nil
+}
+
+// defineWithPorts appends root ports to a domain and defines it. virt-launcher defines it without
+// these ports before, and ignores the result unless libvirt rejects the domain. That define is
+// repeated only where it matters: if the final one is rejected, for the message, and if the
+// VirtualMachine requests addresses, which can be on a bus that only the appended ports provide.
+func defineWithPorts(ctx context.Context, definer Definer, wanted *libvirtxml.Domain, appended int, addressed bool) (*libvirtxml.Domain, error) {
+	if appended == 0 {
+		return define(ctx, definer, wanted)
+	}
+	if addressed {
+		if _, err := define(ctx, definer, wanted); err != nil {
+			return nil, err
+		}
+	}
+	devices := *wanted.Devices
+	with := *wanted
+	with.Devices = &devices
+	devices.Controllers = slices.Clone(devices.Controllers)
+	appendRootPorts(&devices, appended)
+	answer, err := define(ctx, definer, &with)
+	var rejected *RejectedError
+	if errors.As(err, &rejected) && !addressed {
+		if _, earlier := define(ctx, definer, wanted); earlier != nil {
+			return nil, earlier
+		}
+	}
+	return answer, err
 }
 
 func define(ctx context.Context, definer Definer, d *libvirtxml.Domain) (*libvirtxml.Domain, error) {
