@@ -35,6 +35,9 @@ func run(ctx context.Context, arguments []string, environment program.Lookup, st
 			Log:     &o.zap,
 			Config:  o.restConfig,
 			Serve: func(ctx context.Context, config *rest.Config, logger logr.Logger) error {
+				if o.uninstall {
+					return prepareUninstallation(ctx, o, config, logger)
+				}
 				return serve(ctx, o, config, logger)
 			},
 		}, nil

@@ -18,12 +18,13 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/reconcilers/uninstall"
 )
 
 // The times of leader election are twice those of controller-runtime. A leader that cannot renew its lease has to
 // exit, which removes a replica that serves webhooks, while no reconciler here is urgent.
 const (
-	leaseDuration = 30 * time.Second
+	leaseDuration = uninstall.LeaseDuration
 	renewDeadline = 20 * time.Second
 	retryPeriod   = 4 * time.Second
 )

@@ -17,6 +17,8 @@ const versionFlag = "version"
 // options are the settings of the process.
 type options struct {
 	version bool
+	// uninstall prepares the cluster for the removal of Stencil and does nothing else.
+	uninstall bool
 
 	webhookBindAddress     string
 	metricsBindAddress     string
@@ -103,6 +105,8 @@ type options struct {
 func (o *options) bind(flags *flag.FlagSet) {
 	flags.BoolVar(&o.version, versionFlag, false,
 		"Print the version and exit.")
+	flags.BoolVar(&o.uninstall, "uninstall", false,
+		"Prepare the cluster for the removal of Stencil and exit: stop the leader, end captures, and remove finalizers. The hook of the chart runs it before an uninstallation.")
 
 	flags.StringVar(&o.webhookBindAddress, "webhook-bind-address", ":9443",
 		"Address on which the webhooks are served over HTTPS.")

@@ -106,6 +106,11 @@ func (o *options) validate() error {
 			problems = append(problems, fmt.Errorf(format, arguments...))
 		}
 	}
+	if o.uninstall {
+		complain(o.leaderElectionNamespace == "", "--leader-election-namespace: must be given outside a pod, or as %s", program.NamespaceVariable)
+		complain(o.leaderElectionID == "", "--leader-election-id: must not be empty")
+		return errors.Join(problems...)
+	}
 	complain(o.shutdownDelay < 0, "--shutdown-delay: must not be negative")
 	complain(o.auditInterval <= 0, "--audit-interval: must be positive")
 	if _, err := approval.ClusterAdditions(o.clusterAdditions...); err != nil {

@@ -182,6 +182,10 @@ func TestParseRefuses(t *testing.T) {
 				"--policy-webhooks-trust: must be given with --policy-webhooks\n" +
 				`--policy-webhooks-address: must be an https URL or NAMESPACE/NAME, not "http://localhost"`,
 		},
+		"an uninstallation without a namespace, which needs no certificates": {
+			[]string{"--uninstall", "--certificate-dns-names=", "--leader-election-id="}, nil,
+			"--leader-election-namespace: must be given outside a pod, or as POD_NAMESPACE\n--leader-election-id: must not be empty",
+		},
 		"a lease without a name": {
 			[]string{"--leader-election-id="}, pod, "--leader-election-id: must not be empty",
 		},

@@ -18,7 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-var reportResource = openreports.SchemeGroupVersion.WithResource("reports")
+// ReportResource are the Reports of the API group openreports.io.
+var ReportResource = openreports.SchemeGroupVersion.WithResource("reports")
 
 // reports writes Stencil's Reports. Its clients use no discovery, so a definition that is installed later is used at once.
 type reports struct {
@@ -42,15 +43,15 @@ func newReports(config *rest.Config) (*reports, error) {
 
 // served reports whether the definition of Reports is installed.
 func (r *reports) served(ctx context.Context) (bool, error) {
-	_, err := r.metadata.Resource(reportResource).List(ctx, metav1.ListOptions{LabelSelector: ours, Limit: 1})
+	_, err := r.metadata.Resource(ReportResource).List(ctx, metav1.ListOptions{LabelSelector: ReportSelector, Limit: 1})
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// ours selects Stencil's Reports.
-var ours = labels.Set{managedBy: managedByStencil}.String()
+// ReportSelector is the label selector of the Reports of the audit.
+var ReportSelector = labels.Set{managedBy: managedByStencil}.String()
 
 // storedReport identifies a Report that exists.
 type storedReport struct{ version, digest string }
@@ -72,9 +73,9 @@ type reportWriter struct {
 // open lists the existing Reports. It returns nil if the definition of Reports is not installed.
 func (r *reports) open(ctx context.Context, now time.Time) (*reportWriter, error) {
 	l := &reportWriter{reports: r, now: now, before: map[string]storedReport{}}
-	options := metav1.ListOptions{LabelSelector: ours, Limit: pageSize}
+	options := metav1.ListOptions{LabelSelector: ReportSelector, Limit: pageSize}
 	for {
-		page, err := r.metadata.Resource(reportResource).List(ctx, options)
+		page, err := r.metadata.Resource(ReportResource).List(ctx, options)
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
@@ -96,7 +97,7 @@ func (r *reports) open(ctx context.Context, now time.Time) (*reportWriter, error
 func (r *reports) openOnly(ctx context.Context, now time.Time, namespaces []string) (*reportWriter, error) {
 	l := &reportWriter{reports: r, now: now, before: map[string]storedReport{}}
 	for _, namespace := range namespaces {
-		one, err := r.metadata.Resource(reportResource).Namespace(namespace).Get(ctx, reportName, metav1.GetOptions{})
+		one, err := r.metadata.Resource(ReportResource).Namespace(namespace).Get(ctx, reportName, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
@@ -122,7 +123,7 @@ func (l *reportWriter) write(ctx context.Context, n namespaceTally) {
 		return
 	}
 	object := &unstructured.Unstructured{Object: content}
-	client := l.reports.objects.Resource(reportResource).Namespace(n.namespace)
+	client := l.reports.objects.Resource(ReportResource).Namespace(n.namespace)
 	if exists {
 		object.SetResourceVersion(before.version)
 		_, err = client.Update(ctx, object, metav1.UpdateOptions{})
@@ -161,7 +162,7 @@ func (l *reportWriter) note(err error) {
 // many could not be written or deleted.
 func (l *reportWriter) close(ctx context.Context) (current, failures int, err error) {
 	for namespace, before := range l.before {
-		err := l.reports.objects.Resource(reportResource).Namespace(namespace).Delete(ctx, reportName, metav1.DeleteOptions{
+		err := l.reports.objects.Resource(ReportResource).Namespace(namespace).Delete(ctx, reportName, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{ResourceVersion: &before.version},
 		})
 		if err != nil && !apierrors.IsNotFound(err) {

@@ -22,7 +22,7 @@ func TestReportsThatCannotBeListed(t *testing.T) {
 		wantServed     float64
 		wantUnwritten  float64
 	}{
-		"the definition is not installed": {apierrors.NewNotFound(reportResource.GroupResource(), ""), true, 0, 0},
+		"the definition is not installed": {apierrors.NewNotFound(ReportResource.GroupResource(), ""), true, 0, 0},
 		"the list fails":                  {errors.New("etcdserver: request timed out"), false, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

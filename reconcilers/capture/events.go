@@ -19,6 +19,9 @@ const (
 
 // recordEvent records an event about the request, and the same event about the VM.
 func (r *Reconciler) recordEvent(s *state, vm *metav1.PartialObjectMetadata, kind, reason, doing, note string, arguments ...any) {
+	if r.recorder == nil {
+		return
+	}
 	text := excerptOf(note, arguments...)
 	request := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.request.Namespace, Name: s.request.Name, UID: s.request.UID}}
 	request.SetGroupVersionKind(requests.GroupVersion().WithKind(requests.kind))

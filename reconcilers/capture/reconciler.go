@@ -30,7 +30,7 @@ const (
 type Options struct {
 	// Cluster reads and writes the objects of captures.
 	Cluster *Cluster
-	// Recorder receives events about requests and VirtualMachines.
+	// Recorder receives events about requests and VirtualMachines. Optional.
 	Recorder events.EventRecorder
 	// Registerer receives the metrics.
 	Registerer prometheus.Registerer

@@ -124,6 +124,10 @@ const (
 	// ReasonTimeout is the reason when the timeout of the request has passed.
 	ReasonTimeout = "Timeout"
 
+	// ReasonUninstalled is the reason when Stencil was uninstalled before the request
+	// was finished.
+	ReasonUninstalled = "Uninstalled"
+
 	// ReasonUnreachable is the reason when the template was created and refers to
 	// objects that its VirtualMachines cannot use, or must not share.
 	ReasonUnreachable = "Unreachable"

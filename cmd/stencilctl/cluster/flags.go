@@ -57,25 +57,38 @@ const (
 // Namespace returns the namespace given on the command line, empty when none was.
 func (f *Flags) Namespace() string { return f.overrides.Context.Namespace }
 
-// Client returns a client of the cluster. Warnings of the API server are written to warnings,
-// each once.
-func (f *Flags) Client(warnings io.Writer) (*Client, error) {
+// Config returns the configuration of clients of the cluster. Warnings of the API server are written to warnings, each once.
+func (f *Flags) Config(warnings io.Writer) (*rest.Config, error) {
+	config, _, err := f.config(warnings)
+	return config, err
+}
+
+func (f *Flags) config(warnings io.Writer) (config *rest.Config, namespace string, err error) {
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(f.rules, &f.overrides)
-	config, err := loaded.ClientConfig()
-	if err != nil {
-		return nil, cli.Cluster(fmt.Errorf("reading the kubeconfig: %w", err))
+	config, err = loaded.ClientConfig()
+	if err == nil {
+		namespace, _, err = loaded.Namespace()
 	}
-	namespace, _, err := loaded.Namespace()
 	if err != nil {
-		return nil, cli.Cluster(fmt.Errorf("reading the kubeconfig: %w", err))
-	}
-	if f.allNamespaces {
-		namespace = ""
+		return nil, "", cli.Cluster(fmt.Errorf("reading the kubeconfig: %w", err))
 	}
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent()
 	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
 	config.QPS, config.Burst = queriesPerSecond, burst
+	return config, namespace, nil
+}
+
+// Client returns a client of the cluster. Warnings of the API server are written to warnings,
+// each once.
+func (f *Flags) Client(warnings io.Writer) (*Client, error) {
+	config, namespace, err := f.config(warnings)
+	if err != nil {
+		return nil, err
+	}
+	if f.allNamespaces {
+		namespace = ""
+	}
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	client, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {

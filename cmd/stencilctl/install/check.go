@@ -28,10 +28,10 @@ var (
 func NewCommand(streams cli.Streams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "install",
-		Short: "Prepare a cluster for Stencil",
-		Long:  "Check whether a cluster is ready for Stencil, and move templates between KubeVirt's own template component and Stencil. Helm installs Stencil.",
+		Short: "Check whether a cluster is ready for Stencil, move templates to and from it, and prepare its removal",
+		Long:  "Check whether a cluster is ready for Stencil, move templates between KubeVirt's own template component and Stencil, and prepare its removal. Helm installs and uninstalls it.",
 	}
-	command.AddCommand(newCheck(streams), newTakeover(streams), newRelease(streams))
+	command.AddCommand(newCheck(streams), newTakeover(streams), newRelease(streams), newRemove(streams))
 	return command
 }
 
