@@ -120,7 +120,8 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	wantBundle(t, plane, "Zmlyc3Q=")
 	wantExempt()
 
-	run(t, plane, "uninstall", "stencil", "--namespace", options.Namespace)
+	// No node runs the hook.
+	run(t, plane, "uninstall", "stencil", "--namespace", options.Namespace, "--no-hooks")
 	mustKubectl(t, plane, template, "apply", "-f", "-")
 	eventually(t, "only the definitions are left", func() string {
 		want := []string{
@@ -140,7 +141,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	// The next install adopts the retained definitions, and templates remain stored.
 	run(t, plane, "install", "stencil", chartFolder(t), "--namespace", options.Namespace, withoutAPIServer)
 	mustKubectl(t, plane, "", "get", "virtualmachinetemplate", "kept", "--namespace", "default")
-	run(t, plane, "uninstall", "stencil", "--namespace", options.Namespace)
+	run(t, plane, "uninstall", "stencil", "--namespace", options.Namespace, "--no-hooks")
 	deleteDefinitions(t, plane)
 }
 

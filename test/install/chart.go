@@ -54,10 +54,10 @@ func Beside(ctx context.Context, plane *controlplane.Plane, values map[string]an
 	return options, err
 }
 
-// Uninstall removes the release. CRDs, and templates with them, stay.
+// Uninstall removes the release without its hook, which needs a node. CRDs, and templates with them, stay.
 func Uninstall(ctx context.Context, plane *controlplane.Plane, options Options) error {
 	options = options.withDefaults()
-	return helm(ctx, plane, "uninstall", options.Release, "--namespace", options.Namespace)
+	return helm(ctx, plane, "uninstall", options.Release, "--namespace", options.Namespace, "--no-hooks")
 }
 
 func helm(ctx context.Context, plane *controlplane.Plane, arguments ...string) error {
