@@ -23,6 +23,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/lending"
 	"github.com/vmstencil/stencil/reconcilers/objects"
 	"github.com/vmstencil/stencil/reconcilers/policylibrary"
+	"github.com/vmstencil/stencil/reconcilers/preflight"
 	"github.com/vmstencil/stencil/reconcilers/readiness"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 	"github.com/vmstencil/stencil/reconcilers/selfprotection"
@@ -75,6 +76,9 @@ type Options struct {
 
 	// PolicyLibrary is the name of the ConfigMap with the policies to apply. If empty, none are applied.
 	PolicyLibrary string
+	// Release is Stencil's Helm release, NAMESPACE/NAME. If empty, the installation is not checked. InstallationInterval is the time between two checks.
+	Release              string
+	InstallationInterval time.Duration
 	// ProtectedObjects is the name of the ConfigMap with the objects to restore. If empty, none are restored.
 	ProtectedObjects string
 }
@@ -129,6 +133,21 @@ func Setup(mgr manager.Manager, o Options) error {
 			Recorder:  mgr.GetEventRecorder("stencil-policy-library"),
 		})
 		if err := library.SetupWithManager(mgr); err != nil {
+			return err
+		}
+	}
+	if o.Release != "" {
+		check, err := preflight.New(preflight.Options{
+			Config:     mgr.GetConfig(),
+			Release:    o.Release,
+			Interval:   o.InstallationInterval,
+			Recorder:   mgr.GetEventRecorder("stencil-installation"),
+			Registerer: o.Registerer,
+		})
+		if err != nil {
+			return err
+		}
+		if err := check.SetupWithManager(mgr); err != nil {
 			return err
 		}
 	}

@@ -82,6 +82,9 @@ type options struct {
 	protectedObjects string
 	// policyLibrary is the name of the ConfigMap with the policies to apply.
 	policyLibrary string
+	// release is the Helm release, NAMESPACE/NAME, whose installation is checked every installationInterval.
+	release              string
+	installationInterval time.Duration
 	// namespace is the namespace of the manager.
 	namespace string
 
@@ -196,6 +199,10 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"ConfigMap in the manager's own namespace that holds the manifests of webhook configurations and policies to restore when they are changed or deleted; empty restores none.")
 	flags.StringVar(&o.policyLibrary, "policy-library", "",
 		"ConfigMap in the manager's own namespace that holds the policies of the library that are applied, and deleted when they are not in it any more; empty applies none.")
+	flags.StringVar(&o.release, "release", "",
+		"NAMESPACE/NAME of the Helm release. The leader reports what its installation cannot stay beside, above all KubeVirt's own template component; empty reports nothing.")
+	flags.DurationVar(&o.installationInterval, "installation-interval", time.Minute,
+		"How often the leader checks that.")
 
 	flags.StringVar(&o.defaultingSocket, "defaulting-socket", "",
 		"Unix socket on which stencil-defaulter fills in defaults that guests see; empty fills in none.")

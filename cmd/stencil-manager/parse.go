@@ -113,6 +113,8 @@ func (o *options) validate() error {
 	}
 	complain(o.shutdownDelay < 0, "--shutdown-delay: must not be negative")
 	complain(o.auditInterval <= 0, "--audit-interval: must be positive")
+	complain(o.installationInterval <= 0, "--installation-interval: must be positive")
+	complain(o.release != "" && strings.Count(o.release, "/") != 1, "--release: must be NAMESPACE/NAME, not %q", o.release)
 	if _, err := approval.ClusterAdditions(o.clusterAdditions...); err != nil {
 		problems = append(problems, fmt.Errorf("--cluster-additions: %w", err))
 	}

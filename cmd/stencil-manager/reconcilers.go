@@ -79,6 +79,8 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 		PolicyStatisticsInterval: o.policyStatisticsInterval,
 		PolicyLibrary:            o.policyLibrary,
 		ProtectedObjects:         o.protectedObjects,
+		Release:                  o.release,
+		InstallationInterval:     o.installationInterval,
 	}, nil
 }
 

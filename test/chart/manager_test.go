@@ -41,6 +41,7 @@ func TestManager(t *testing.T) {
 					"--policy-webhooks-timeout=10s",
 					"--protected-objects=stencil-protected-objects",
 					"--policy-library=stencil-policy-library",
+					"--release=stencil-system/stencil",
 					"--exempt-users=" + strings.Join([]string{
 						"kubevirt-apiserver", "kubevirt-controller", "kubevirt-handler", "kubevirt-operator", "kubevirt-synchronization-controller", "cdi-sa",
 						"system:serviceaccount:kube-system:generic-garbage-collector",

@@ -112,6 +112,11 @@ func TestPrometheusRule(t *testing.T) {
 	if got, want := rule.Spec.Groups[1].Rules[0].Expr.String(), `max by (namespace, name) (stencil_golden_image_state{reason="Stale"}) > 0`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	for i, want := range []string{"StencilInstallationProblem", "StencilInstallationWarning"} {
+		if got := rule.Spec.Groups[2].Rules[i]; got.Alert != want || got.For == nil || !strings.Contains(got.Expr.String(), "stencil_installation_findings") {
+			t.Errorf("alert %+v, want %s", got, want)
+		}
+	}
 	// The label names are those of the metric; Prometheus replaces them, not helm.
 	if got, want := alert.Annotations["summary"], "VirtualMachineTemplate {{ $labels.template_namespace }}/{{ $labels.template }} is not ready"; got != want {
 		t.Errorf("summary %q, want %q", got, want)

@@ -96,6 +96,7 @@ func (o Options) ManagerArgs() []string {
 		"--leader-election-id=" + prefix + "-manager",
 		"--protected-objects=" + prefix + "-protected-objects",
 		"--policy-library=" + prefix + "-policy-library",
+		"--release=" + o.Namespace + "/" + o.Release,
 		"--exempt-users=" + strings.Join(exempt, ","),
 		"--exempt-binding=" + prefix + "-exempt-users",
 		"--writable-instance-keys=" + strings.Join(writableKeys, ","),

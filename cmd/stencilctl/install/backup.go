@@ -18,6 +18,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 	"github.com/vmstencil/stencil/installation"
+	"github.com/vmstencil/stencil/internal/preflight"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -30,8 +31,8 @@ var saved = []struct {
 	kind     string
 	names    []string
 }{
-	{definitions, "CustomResourceDefinition", installation.Definitions},
-	{apiServices, "APIService", installation.APIServices},
+	{preflight.Definitions, "CustomResourceDefinition", installation.Definitions},
+	{preflight.APIServices, "APIService", installation.APIServices},
 	{v1beta1.GroupVersion.WithResource("virtualmachinetemplates"), "VirtualMachineTemplate", nil},
 	{v1beta1.GroupVersion.WithResource("virtualmachinetemplaterequests"), "VirtualMachineTemplateRequest", nil},
 }

@@ -9,19 +9,10 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 	"github.com/vmstencil/stencil/installation"
-	machine "github.com/vmstencil/stencil/template/virtualmachine"
-)
-
-var (
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
-	policies    = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
-	kubeVirts   = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "kubevirts"}
-	cdis        = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "cdis"}
+	"github.com/vmstencil/stencil/internal/preflight"
 )
 
 // NewCommand returns the command install with its subcommands.
@@ -75,7 +66,7 @@ func (c *check) run(ctx context.Context) error {
 		return err
 	}
 	client.Namespace = ""
-	state, err := read(ctx, client, name)
+	state, err := preflight.Read(ctx, reader{client}, name, true)
 	if err != nil {
 		return err
 	}
@@ -112,97 +103,10 @@ func (c *check) write(findings []installation.Finding) error {
 	return nil
 }
 
-// read reads what a cluster has. The name of the release begins the name of the chart's policy.
-func read(ctx context.Context, client *cluster.Client, release string) (installation.State, error) {
-	s := installation.State{Objects: map[string]installation.Object{}, Templates: -1, Requests: -1}
-	var err error
-	if s.APIServer, err = client.Version(ctx); err != nil {
-		return s, err
-	}
-	for resource, names := range map[schema.GroupVersionResource][]string{definitions: installation.Definitions, apiServices: installation.APIServices} {
-		for _, name := range names {
-			object, err := client.Get(ctx, resource, "", name)
-			if err != nil {
-				return s, cluster.Failed("reading "+resource.Resource+" "+name, err)
-			}
-			if object != nil {
-				metadata := machine.MapAt(object, "metadata")
-				s.Objects[name] = installation.Object{
-					Labels: texts(metadata, "labels"), Annotations: texts(metadata, "annotations"), Deleting: metadata["deletionTimestamp"] != nil,
-				}
-			}
-		}
-	}
-	policy, err := client.Get(ctx, policies, "", guard(release))
-	if err != nil {
-		return s, cluster.Failed("reading validatingadmissionpolicies "+guard(release), err)
-	}
-	s.Guarded = policy != nil
-	count := func(into *int) func(map[string]any) error {
-		*into = 0
-		return func(map[string]any) error { *into++; return nil }
-	}
-	for _, listed := range []struct {
-		resource schema.GroupVersionResource
-		visit    func(map[string]any) error
-	}{
-		{kubeVirts, func(object map[string]any) error { s.KubeVirts = append(s.KubeVirts, kubeVirt(object)); return nil }},
-		{cdis, func(object map[string]any) error {
-			s.CDIs = append(s.CDIs, product(object, "observedVersion"))
-			return nil
-		}},
-		{v1beta1.GroupVersion.WithResource("virtualmachinetemplates"), count(&s.Templates)},
-		{v1beta1.GroupVersion.WithResource("virtualmachinetemplaterequests"), count(&s.Requests)},
-	} {
-		defined, err := client.Get(ctx, definitions, "", listed.resource.GroupResource().String())
-		if err != nil {
-			return s, cluster.Failed("reading customresourcedefinitions "+listed.resource.GroupResource().String(), err)
-		}
-		if defined == nil {
-			continue
-		}
-		if err := client.List(ctx, listed.resource, "", listed.visit); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
-}
+// reader reads with errors that say what was read.
+type reader struct{ *cluster.Client }
 
-func product(object map[string]any, version string) installation.Product {
-	metadata, status := machine.MapAt(object, "metadata"), machine.MapAt(object, "status")
-	return installation.Product{
-		Namespace: machine.StringAt(metadata, "namespace"), Name: machine.StringAt(metadata, "name"),
-		Version: machine.StringAt(status, version), Phase: machine.StringAt(status, "phase"),
-	}
-}
-
-func kubeVirt(object map[string]any) installation.KubeVirt {
-	configuration := machine.MapAt(object, "spec", "configuration")
-	developer := machine.MapAt(configuration, "developerConfiguration")
-	k := installation.KubeVirt{
-		Product: product(object, "observedKubeVirtVersion"), Target: machine.StringAt(machine.MapAt(object, "status"), "targetKubeVirtVersion"),
-		Enabled: list(developer, "featureGates"), Disabled: list(developer, "disabledFeatureGates"),
-	}
-	if deploy, is := machine.MapAt(configuration, "virtTemplateDeployment")["enabled"].(bool); is {
-		k.Deploy = &deploy
-	}
-	return k
-}
-
-func texts(object map[string]any, key string) map[string]string {
-	made := map[string]string{}
-	for name, value := range machine.MapAt(object, key) {
-		made[name], _ = value.(string)
-	}
-	return made
-}
-
-func list(object map[string]any, key string) []string {
-	var made []string
-	items, _ := object[key].([]any)
-	for _, item := range items {
-		text, _ := item.(string)
-		made = append(made, text)
-	}
-	return made
+func (r reader) Get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (map[string]any, error) {
+	object, err := r.Client.Get(ctx, resource, namespace, name)
+	return object, cluster.Failed("reading "+resource.Resource+" "+name, err)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 	"github.com/vmstencil/stencil/installation"
+	"github.com/vmstencil/stencil/internal/preflight"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -21,7 +22,7 @@ import (
 const longest = 300
 
 var (
-	bindings    = policies.GroupVersion().WithResource("validatingadmissionpolicybindings")
+	bindings    = preflight.Policies.GroupVersion().WithResource("validatingadmissionpolicybindings")
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
@@ -38,8 +39,8 @@ type handover struct {
 // start reads what the steps need. The cluster must have one KubeVirt.
 func (h *handover) start(ctx context.Context) error {
 	var found []installation.KubeVirt
-	err := h.client.List(ctx, kubeVirts, "", func(object map[string]any) error {
-		found = append(found, kubeVirt(object))
+	err := h.client.List(ctx, preflight.KubeVirts, "", func(object map[string]any) error {
+		found = append(found, preflight.KubeVirt(object))
 		return nil
 	})
 	if err != nil {
@@ -48,16 +49,8 @@ func (h *handover) start(ctx context.Context) error {
 	if len(found) != 1 {
 		return cli.Cluster(fmt.Errorf("the cluster has %s, and one is needed", cli.Count(len(found), "KubeVirt object", "KubeVirt objects")))
 	}
-	h.kubeVirtNamespace, h.kubeVirtName, h.policy = found[0].Namespace, found[0].Name, guard(h.name)
+	h.kubeVirtNamespace, h.kubeVirtName, h.policy = found[0].Namespace, found[0].Name, preflight.Guard(h.name)
 	return nil
-}
-
-// guard is the name of the policy that denies the deletion of the definitions, as the chart calls it.
-func guard(release string) string {
-	if !strings.Contains(release, "stencil") {
-		release += "-stencil"
-	}
-	return release + "-definitions"
 }
 
 // owned are the labels and annotations of objects that belong to the release.
@@ -93,7 +86,7 @@ func (h *handover) misowned(ctx context.Context, resource schema.GroupVersionRes
 		if metadata["deletionTimestamp"] != nil {
 			return nil, cli.Cluster(fmt.Errorf("%s %s is being deleted. All its objects go with it; the file has them", resource.Resource, name))
 		}
-		if texts(metadata, "labels")[installation.LabelManagedBy] != owner {
+		if machine.StringAt(machine.MapAt(metadata, "labels"), installation.LabelManagedBy) != owner {
 			found = append(found, name)
 		}
 	}
@@ -135,7 +128,7 @@ func (h *handover) guarded() step {
 		name: "deny the deletion of the definitions",
 		missing: func(ctx context.Context) (string, error) {
 			for _, name := range installation.Definitions {
-				err := h.client.Delete(ctx, definitions, "", name, cluster.Written{DryRun: true})
+				err := h.client.Delete(ctx, preflight.Definitions, "", name, cluster.Written{DryRun: true})
 				switch {
 				case err == nil:
 					return "the API server would delete " + name, nil
@@ -165,7 +158,7 @@ func (h *handover) createGuard(ctx context.Context) error {
 		"apiVersion": bindings.GroupVersion().String(), "kind": "ValidatingAdmissionPolicyBinding", "metadata": metadata,
 		"spec": map[string]any{"policyName": h.policy, "validationActions": []any{"Deny"}},
 	}
-	for resource, object := range map[schema.GroupVersionResource]map[string]any{policies: policy, bindings: binding} {
+	for resource, object := range map[schema.GroupVersionResource]map[string]any{preflight.Policies: policy, bindings: binding} {
 		if _, err := h.client.Create(ctx, resource, "", object, cluster.Written{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return cluster.Failed("creating "+resource.Resource+" "+h.policy, err)
 		}
@@ -178,7 +171,7 @@ func (h *handover) unguarded() step {
 	return step{
 		name: "permit the deletion of the definitions",
 		missing: func(ctx context.Context) (string, error) {
-			for _, resource := range []schema.GroupVersionResource{bindings, policies} {
+			for _, resource := range []schema.GroupVersionResource{bindings, preflight.Policies} {
 				object, err := h.client.Get(ctx, resource, "", h.policy)
 				if err != nil {
 					return "", cluster.Failed("reading "+resource.Resource+" "+h.policy, err)
@@ -190,7 +183,7 @@ func (h *handover) unguarded() step {
 			return "", nil
 		},
 		act: func(ctx context.Context) error {
-			for _, resource := range []schema.GroupVersionResource{bindings, policies} {
+			for _, resource := range []schema.GroupVersionResource{bindings, preflight.Policies} {
 				if err := h.client.Delete(ctx, resource, "", h.policy, cluster.Written{}); err != nil && !apierrors.IsNotFound(err) {
 					return cluster.Failed("deleting "+resource.Resource+" "+h.policy, err)
 				}
@@ -202,7 +195,7 @@ func (h *handover) unguarded() step {
 
 // kubeVirt reads the KubeVirt object.
 func (h *handover) kubeVirt(ctx context.Context) (map[string]any, error) {
-	object, err := h.client.Get(ctx, kubeVirts, h.kubeVirtNamespace, h.kubeVirtName)
+	object, err := h.client.Get(ctx, preflight.KubeVirts, h.kubeVirtNamespace, h.kubeVirtName)
 	if err == nil && object == nil {
 		err = errors.New("it does not exist any more")
 	}
@@ -221,7 +214,7 @@ func (h *handover) component(name string, on bool) step {
 			if err != nil {
 				return "", err
 			}
-			if is, why := kubeVirt(object).Component(); is != on {
+			if is, why := preflight.KubeVirt(object).Component(); is != on {
 				return why, nil
 			}
 			return "", nil
@@ -231,11 +224,11 @@ func (h *handover) component(name string, on bool) step {
 			if err != nil {
 				return err
 			}
-			if is, why := kubeVirt(object).Component(); on && !is && !strings.Contains(why, "virtTemplateDeployment") {
+			if is, why := preflight.KubeVirt(object).Component(); on && !is && !strings.Contains(why, "virtTemplateDeployment") {
 				return cli.Cluster(fmt.Errorf("%s: enable it in spec.configuration.developerConfiguration of the KubeVirt %s/%s, and run the command again", why, h.kubeVirtNamespace, h.kubeVirtName))
 			}
 			patch := map[string]any{"spec": map[string]any{"configuration": map[string]any{"virtTemplateDeployment": map[string]any{"enabled": on}}}}
-			if _, err := h.client.Patch(ctx, kubeVirts, h.kubeVirtNamespace, h.kubeVirtName, patch); err != nil {
+			if _, err := h.client.Patch(ctx, preflight.KubeVirts, h.kubeVirtNamespace, h.kubeVirtName, patch); err != nil {
 				return cluster.Failed("changing the KubeVirt "+h.kubeVirtNamespace+"/"+h.kubeVirtName, err)
 			}
 			return nil
@@ -249,7 +242,7 @@ func (h *handover) noticed(give func(context.Context) error) step {
 	return step{
 		name: "wait until virt-operator has noticed",
 		missing: func(ctx context.Context) (string, error) {
-			wrong, err := h.misowned(ctx, definitions, installation.Definitions, installation.ByHelm, true)
+			wrong, err := h.misowned(ctx, preflight.Definitions, installation.Definitions, installation.ByHelm, true)
 			if err != nil || len(wrong) > 0 {
 				return "virt-operator's label is on " + strings.Join(wrong, " and "), err
 			}
@@ -257,7 +250,7 @@ func (h *handover) noticed(give func(context.Context) error) step {
 			if err != nil {
 				return "", err
 			}
-			if on, _ := kubeVirt(object).Component(); !on {
+			if on, _ := preflight.KubeVirt(object).Component(); !on {
 				return "", nil
 			}
 			if _, message := condition(object, "Synchronized"); !strings.Contains(message, "already exists") {

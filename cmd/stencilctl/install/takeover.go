@@ -11,6 +11,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 	"github.com/vmstencil/stencil/installation"
+	"github.com/vmstencil/stencil/internal/preflight"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -37,17 +38,17 @@ func newTakeover(streams cli.Streams) *cobra.Command {
 		steps: func(h *handover) []step {
 			marks := h.owned()
 			keep := func(ctx context.Context) error {
-				return h.give(ctx, definitions, installation.Definitions, installation.ByHelm, true, marks)
+				return h.give(ctx, preflight.Definitions, installation.Definitions, installation.ByHelm, true, marks)
 			}
 			return []step{
 				h.backup.save(h.client),
 				h.guarded(),
-				h.owners("take the definitions from virt-operator", definitions, installation.Definitions, installation.ByHelm, true, marks),
+				h.owners("take the definitions from virt-operator", preflight.Definitions, installation.Definitions, installation.ByHelm, true, marks),
 				h.noticed(keep),
-				h.owners("take the APIServices from virt-operator", apiServices, installation.APIServices, installation.ByHelm, false, marks),
+				h.owners("take the APIServices from virt-operator", preflight.APIServices, installation.APIServices, installation.ByHelm, false, marks),
 				h.component("switch KubeVirt's template component off", false),
 				h.settled(keep),
-				h.owners("hold the definitions", definitions, installation.Definitions, installation.ByHelm, true, marks),
+				h.owners("hold the definitions", preflight.Definitions, installation.Definitions, installation.ByHelm, true, marks),
 				h.backup.compared(h.client),
 			}
 		},
@@ -89,8 +90,8 @@ func newRelease(streams cli.Streams) *cobra.Command {
 				h.backup.save(h.client),
 				// Before virt-operator finds its label: it deletes definitions with its label while the component is off.
 				h.component("switch KubeVirt's template component on", true),
-				h.owners("give the definitions to virt-operator", definitions, installation.Definitions, installation.ByOperator, true, marks),
-				h.owners("give the APIServices to virt-operator", apiServices, installation.APIServices, installation.ByOperator, false, marks),
+				h.owners("give the definitions to virt-operator", preflight.Definitions, installation.Definitions, installation.ByOperator, true, marks),
+				h.owners("give the APIServices to virt-operator", preflight.APIServices, installation.APIServices, installation.ByOperator, false, marks),
 				h.settled(nil),
 				h.unguarded(),
 				h.backup.compared(h.client),

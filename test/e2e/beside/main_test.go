@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		if binary, err = stencilctl.Binary(ctx); err != nil {
 			return nil, err
 		}
-		stage, err = platform.Start(ctx, platform.Options{KubeVirt: true, Log: os.Stderr})
+		stage, err = platform.Start(ctx, platform.Options{KubeVirt: true, ManagerArgs: []string{"--installation-interval=1s"}, Log: os.Stderr})
 		return func() error {
 			if stage == nil {
 				return nil

@@ -31,6 +31,7 @@
 - --policy-webhooks-timeout={{ .Values.webhooks.timeoutSeconds }}s
 - --protected-objects={{ include "stencil.protection.name" . }}
 - --policy-library={{ include "stencil.policyLibrary.name" . }}
+- --release={{ .Release.Namespace }}/{{ .Release.Name }}
 {{- with .Values.policies.decisionLog.sample }}
 - --decision-log-sample={{ . }}
 {{- end }}

@@ -1,0 +1,142 @@
+// Package preflight reads from a cluster what package installation evaluates: stencilctl install check, and the manager while it runs.
+package preflight
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/installation"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+)
+
+// The resources that an installation is read from.
+var (
+	Definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	APIServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+	Policies    = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
+	KubeVirts   = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "kubevirts"}
+	cdis        = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "cdis"}
+)
+
+// Client reads objects as decoded JSON. Its errors name what was read.
+type Client interface {
+	// Version returns the version of the API server.
+	Version(ctx context.Context) (string, error)
+	// Get returns an object, or nil if there is none.
+	Get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (map[string]any, error)
+	// List visits all objects of a served resource.
+	List(ctx context.Context, resource schema.GroupVersionResource, selector string, visit func(object map[string]any) error) error
+}
+
+// Read reads what a cluster has. name is that of Stencil's Helm release. CDI and the numbers of templates and requests are read only if all is set.
+func Read(ctx context.Context, client Client, name string, all bool) (installation.State, error) {
+	s := installation.State{Objects: map[string]installation.Object{}, Templates: -1, Requests: -1}
+	var err error
+	if s.APIServer, err = client.Version(ctx); err != nil {
+		return s, err
+	}
+	get := func(resource schema.GroupVersionResource, name string) (map[string]any, error) {
+		return client.Get(ctx, resource, "", name)
+	}
+	for resource, names := range map[schema.GroupVersionResource][]string{Definitions: installation.Definitions, APIServices: installation.APIServices} {
+		for _, name := range names {
+			object, err := get(resource, name)
+			if err != nil {
+				return s, err
+			}
+			if object != nil {
+				metadata := machine.MapAt(object, "metadata")
+				s.Objects[name] = installation.Object{
+					Labels: texts(metadata, "labels"), Annotations: texts(metadata, "annotations"), Deleting: metadata["deletionTimestamp"] != nil,
+				}
+			}
+		}
+	}
+	policy, err := get(Policies, Guard(name))
+	if err != nil {
+		return s, err
+	}
+	s.Guarded = policy != nil
+	count := func(into *int) func(map[string]any) error {
+		*into = 0
+		return func(map[string]any) error { *into++; return nil }
+	}
+	list := func(resource schema.GroupVersionResource, visit func() func(map[string]any) error) error {
+		if defined, err := get(Definitions, resource.GroupResource().String()); err != nil || defined == nil {
+			return err
+		}
+		return client.List(ctx, resource, "", visit())
+	}
+	err = list(KubeVirts, func() func(map[string]any) error {
+		return func(object map[string]any) error { s.KubeVirts = append(s.KubeVirts, KubeVirt(object)); return nil }
+	})
+	if err != nil || !all {
+		return s, err
+	}
+	for resource, visit := range map[schema.GroupVersionResource]func() func(map[string]any) error{
+		cdis: func() func(map[string]any) error {
+			return func(object map[string]any) error {
+				s.CDIs = append(s.CDIs, product(object, "observedVersion"))
+				return nil
+			}
+		},
+		v1beta1.GroupVersion.WithResource("virtualmachinetemplates"):        func() func(map[string]any) error { return count(&s.Templates) },
+		v1beta1.GroupVersion.WithResource("virtualmachinetemplaterequests"): func() func(map[string]any) error { return count(&s.Requests) },
+	} {
+		if err := list(resource, visit); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// Guard returns the name of the policy against the deletion of the definitions, as the chart of this release calls it.
+func Guard(release string) string {
+	if !strings.Contains(release, "stencil") {
+		release += "-stencil"
+	}
+	return release + "-definitions"
+}
+
+func product(object map[string]any, version string) installation.Product {
+	metadata, status := machine.MapAt(object, "metadata"), machine.MapAt(object, "status")
+	return installation.Product{
+		Namespace: machine.StringAt(metadata, "namespace"), Name: machine.StringAt(metadata, "name"),
+		Version: machine.StringAt(status, version), Phase: machine.StringAt(status, "phase"),
+	}
+}
+
+// KubeVirt returns what a KubeVirt object says about the template component.
+func KubeVirt(object map[string]any) installation.KubeVirt {
+	configuration := machine.MapAt(object, "spec", "configuration")
+	developer := machine.MapAt(configuration, "developerConfiguration")
+	k := installation.KubeVirt{
+		Product: product(object, "observedKubeVirtVersion"), Target: machine.StringAt(machine.MapAt(object, "status"), "targetKubeVirtVersion"),
+		Enabled: list(developer, "featureGates"), Disabled: list(developer, "disabledFeatureGates"),
+	}
+	if deploy, is := machine.MapAt(configuration, "virtTemplateDeployment")["enabled"].(bool); is {
+		k.Deploy = &deploy
+	}
+	return k
+}
+
+func texts(object map[string]any, key string) map[string]string {
+	made := map[string]string{}
+	for name, value := range machine.MapAt(object, key) {
+		made[name], _ = value.(string)
+	}
+	return made
+}
+
+func list(object map[string]any, key string) []string {
+	var made []string
+	items, _ := object[key].([]any)
+	for _, item := range items {
+		text, _ := item.(string)
+		made = append(made, text)
+	}
+	return made
+}
