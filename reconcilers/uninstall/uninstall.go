@@ -119,8 +119,14 @@ func (r *run) stop(ctx context.Context) error {
 		return err
 	}
 	note := "no manager led"
+	switch {
+	case from == identity:
+		note = "an earlier run has it"
+	case from != "":
+		note = from + " led"
+	}
 	if wait > 0 {
-		note = fmt.Sprintf("%s led; waiting %s until it has stopped", from, wait.Round(time.Second))
+		note += fmt.Sprintf("; waiting %s until the leader has stopped", wait.Round(time.Second))
 	}
 	r.Report(Step{"stopped", object, note})
 	select {
