@@ -281,6 +281,13 @@ func (d *Driver) deleteSnapshot(ctx context.Context, snapshot *unstructured.Unst
 			return err
 		}
 	}
+	// Of a snapshot that was never ready, the claim is still protected. Like the published controller, before the snapshot is gone.
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: snapshot.GetNamespace(), Name: text(snapshot, "spec", "source", "persistentVolumeClaimName")}}
+	if claim.Name != "" {
+		if err := d.protect(ctx, claim, false); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
 	return d.dropFinalizers(ctx, snapshots, snapshot, func(one string) bool { return one == boundFinalizer || one == sourceFinalizer })
 }
 
