@@ -1,7 +1,7 @@
 // Command runner runs a suite of test/suites.yaml, or some packages of end-to-end tests: `make test`, `make test-full` and `make e2e` call it.
 //
 // It builds Stencil's programs, so that the results of tests follow them (see package product), shares one platform between the packages that request
-// it, and prints how many seconds each package took. It fails when a test fails, and when a package or the suite exceeds its budget.
+// it, and prints how many seconds each package took. It fails when a test fails, and when the suite exceeds its budget.
 package main
 
 import (

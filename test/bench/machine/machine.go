@@ -54,6 +54,8 @@ func MemoryOf(pid int) (Memory, error) {
 		}
 		*into = number
 	}
+	// They are read one after the other, and Linux updates the peak when memory is returned: a process that grows now has not reported its peak.
+	memory.Peak = max(memory.Peak, memory.Resident)
 	return memory, nil
 }
 
