@@ -14,9 +14,11 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -35,6 +37,8 @@ const workerLabel = "cdi.kubevirt.io"
 const (
 	retry   = 200 * time.Millisecond
 	workers = 4
+	// beat is the time between two heartbeats, as kubelet's. After about four that are missing, kube-controller-manager taints the node.
+	beat = 10 * time.Second
 	// selectedNode is the annotation in which the scheduler names the node for which the volume of a claim is required.
 	selectedNode = "volume.kubernetes.io/selected-node"
 )
@@ -92,6 +96,7 @@ func Start(ctx context.Context, config *rest.Config) (*Nodes, error) {
 	for range workers {
 		n.running.Go(func() { n.work(life) })
 	}
+	n.running.Go(func() { n.live(life) })
 	n.running.Go(func() {
 		<-life.Done()
 		factory.Shutdown()
@@ -184,6 +189,32 @@ func register(ctx context.Context, kube kubernetes.Interface) error {
 		return fmt.Errorf("reporting the node %s as ready: %w", Node, err)
 	}
 	return nil
+}
+
+// live renews the Lease of the node. What fails is tried again with the next heartbeat.
+func (n *Nodes) live(ctx context.Context) {
+	ticks := time.NewTicker(beat)
+	defer ticks.Stop()
+	for {
+		_ = renew(ctx, n.kube)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+	}
+}
+
+func renew(ctx context.Context, kube kubernetes.Interface) error {
+	leases, now := kube.CoordinationV1().Leases(corev1.NamespaceNodeLease), metav1.NowMicro()
+	patch := fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, now.UTC().Format(metav1.RFC3339Micro))
+	_, err := leases.Patch(ctx, Node, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: Node}, Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: new(Node), LeaseDurationSeconds: new(int32(40)), RenewTime: &now,
+		}}, metav1.CreateOptions{})
+	}
+	return err
 }
 
 func (n *Nodes) work(ctx context.Context) {

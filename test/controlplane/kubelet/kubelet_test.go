@@ -46,3 +46,21 @@ func TestRegisterSurvivesConflicts(t *testing.T) {
 		t.Error("the status was not written on what the other writer had written")
 	}
 }
+
+func TestHeartbeatsRenewTheLease(t *testing.T) {
+	client := fake.NewClientset()
+	var times []string
+	for range 2 {
+		if err := renew(t.Context(), client); err != nil {
+			t.Fatal(err)
+		}
+		lease, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), Node, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		times = append(times, lease.Spec.RenewTime.UTC().Format(metav1.RFC3339Micro))
+	}
+	if times[0] >= times[1] {
+		t.Errorf("renewed at %v", times)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
@@ -160,7 +161,7 @@ func (c *cluster) identities() map[string]string {
 	found := map[string]string{}
 	const columns = `jsonpath={range .items[*]}{.kind}/{.metadata.name}={.metadata.uid}{"\n"}{end}`
 	output := c.must("", append([]string{"get", "crd", "-o", columns}, definitions...)...) +
-		c.must("", append([]string{"get", "apiservices", "-o", columns}, apiServices...)...) +
+		c.must("", append([]string{"get", "apiservices", "--ignore-not-found", "-o", columns}, apiServices...)...) +
 		c.must("", "get", "vmt", "--namespace=default", "-o", columns)
 	for line := range strings.Lines(output) {
 		name, uid, _ := strings.Cut(strings.TrimSpace(line), "=")
@@ -174,7 +175,7 @@ func (c *cluster) owners() string {
 	c.t.Helper()
 	const column = `jsonpath={range .items[*]}{.metadata.labels.app\.kubernetes\.io/managed-by}{"\n"}{end}`
 	output := c.must("", append([]string{"get", "crd", "-o", column}, definitions...)...) +
-		c.must("", append([]string{"get", "apiservices", "-o", column}, apiServices...)...)
+		c.must("", append([]string{"get", "apiservices", "--ignore-not-found", "-o", column}, apiServices...)...)
 	seen := map[string]bool{}
 	var all []string
 	for owner := range strings.FieldsSeq(output) {
@@ -193,15 +194,16 @@ func (c *cluster) stencil() (stop func()) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	started, err := manager.Start(c.t.Context(), options)
+	// Beyond the test's context, which ends before its cleanups: the manager ends by itself.
+	started, err := manager.Start(context.WithoutCancel(c.t.Context()), options)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	stop = func() {
+	stop = sync.OnceFunc(func() {
 		if err := started.Stop(); err != nil {
 			c.t.Error(err)
 		}
-	}
+	})
 	c.t.Cleanup(stop)
 	return stop
 }
