@@ -24,6 +24,9 @@ const (
 	unaware = `{"metadata": {"namespace": "kubevirt", "name": "kubevirt"}, "spec": {}, "status": {"observedKubeVirtVersion": "v1.9.0"}}`
 )
 
+// guardAt begins the requests that read the policy against the deletion of the definitions.
+const guardAt = "GET /apis/admissionregistration.k8s.io/v1/validatingadmission"
+
 // TestTakeover takes the steps against prepared responses. The real virt-operator takes part in test/e2e/takeover.
 func TestTakeover(t *testing.T) {
 	t.Chdir("testdata")
@@ -36,6 +39,9 @@ func TestTakeover(t *testing.T) {
 		for _, name := range []string{templatesNamed, requestsNamed} {
 			answers["DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+name] = []string{respondWithError(403, "Forbidden", denied)}
 		}
+		for _, kind := range []string{"policies", "policybindings"} {
+			answers[guardAt+kind+"/stencil-definitions"] = []string{`{"metadata": {"name": "stencil-definitions"}}`}
+		}
 		for _, each := range more {
 			maps.Copy(answers, each)
 		}
@@ -46,7 +52,10 @@ func TestTakeover(t *testing.T) {
 		saved   string
 		answers map[string][]string
 	}{
-		"takeover, dry run": {line: "install takeover --dry-run", answers: cluster(ofOperator, map[string][]string{"GET" + kubeVirtAt: {unaware}})},
+		"takeover, dry run": {line: "install takeover --dry-run", answers: cluster(ofOperator, map[string][]string{
+			"GET" + kubeVirtAt: {unaware}, guardAt + "policies/stencil-definitions": {respondWithError(404, "NotFound", "none")}})},
+		"takeover, dry run, a policy that does not hold": {line: "install takeover --dry-run", answers: cluster(ofOperator, map[string][]string{
+			"GET" + kubeVirtAt: {unaware}, "DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + templatesNamed: {`{}`}})},
 		"takeover, already": {line: "install takeover", saved: "takeover.yaml", answers: cluster(ofHelm, map[string][]string{"GET" + kubeVirtAt: {settledOff}})},
 		"takeover, goes on": {line: "install takeover", saved: "takeover.yaml", answers: cluster(ofHelm, map[string][]string{
 			"GET" + kubeVirtAt: {stuckOn, stuckOn, stuckOn, settledOff}, "PATCH" + kubeVirtAt: {settledOff}})},

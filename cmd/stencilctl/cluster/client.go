@@ -134,7 +134,12 @@ func (c *Client) Patch(ctx context.Context, resource schema.GroupVersionResource
 
 // Delete deletes an object. The error is the API server's.
 func (c *Client) Delete(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, how Written) error {
-	_, err := write(ctx, c.rest.Delete().SetHeader("Content-Type", runtime.ContentTypeJSON).AbsPath(resourcePath(resource, namespace, name)), metav1.DeleteOptions{}, how)
+	// The API server ignores the query of a DELETE that has a body, so what is not in the body would not hold: a dry run would delete.
+	var options metav1.DeleteOptions
+	if how.DryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	_, err := write(ctx, c.rest.Delete().SetHeader("Content-Type", runtime.ContentTypeJSON).AbsPath(resourcePath(resource, namespace, name)), options, how)
 	return err
 }
 

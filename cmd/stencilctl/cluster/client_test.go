@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -19,7 +20,7 @@ import (
 // with a status and a body.
 func client(t *testing.T, answers map[string]string, arguments ...string) *Client {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return clientOf(t, func(w http.ResponseWriter, r *http.Request) {
 		body, found := answers[r.URL.RequestURI()]
 		if !found {
 			body = `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound"}`
@@ -36,7 +37,13 @@ func client(t *testing.T, answers map[string]string, arguments ...string) *Clien
 			w.WriteHeader(status.Code)
 		}
 		fmt.Fprint(w, body)
-	}))
+	}, arguments...)
+}
+
+// clientOf returns a client of a server.
+func clientOf(t *testing.T, handler http.HandlerFunc, arguments ...string) *Client {
+	t.Helper()
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	var flags Flags
@@ -122,5 +129,24 @@ func TestResolve(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestADryRunOfADeletionIsInItsBody is what keeps the object: the API server ignores the query of a DELETE that has a body.
+func TestADryRunOfADeletionIsInItsBody(t *testing.T) {
+	var got string
+	c := clientOf(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = r.Method + " " + r.URL.Path + " " + string(body)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{}`)
+	})
+	for dry, want := range map[bool]string{
+		true:  `DELETE /apis/kubevirt.io/v1/namespaces/shop/virtualmachines/web {"dryRun":["All"]}`,
+		false: `DELETE /apis/kubevirt.io/v1/namespaces/shop/virtualmachines/web {}`,
+	} {
+		if err := c.Delete(t.Context(), VirtualMachines, "shop", "web", Written{DryRun: dry}); err != nil || got != want {
+			t.Errorf("dry run %t: %s, %v, want %s", dry, got, err, want)
+		}
 	}
 }

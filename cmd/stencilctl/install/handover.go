@@ -122,11 +122,20 @@ func (h *handover) owners(name string, resource schema.GroupVersionResource, nam
 	}
 }
 
-// guarded is the step that puts the policy in place, and waits until the API server applies it.
+// guarded is the step that puts the policy in place, and waits until the API server applies it. That is tried by a dry run, which is not sent as long as there is no policy.
 func (h *handover) guarded() step {
 	return step{
 		name: "deny the deletion of the definitions",
 		missing: func(ctx context.Context) (string, error) {
+			for _, resource := range []schema.GroupVersionResource{preflight.Policies, bindings} {
+				object, err := h.client.Get(ctx, resource, "", h.policy)
+				if err != nil {
+					return "", cluster.Failed("reading "+resource.Resource+" "+h.policy, err)
+				}
+				if object == nil {
+					return "there is no " + resource.Resource + " " + h.policy, nil
+				}
+			}
 			for _, name := range installation.Definitions {
 				err := h.client.Delete(ctx, preflight.Definitions, "", name, cluster.Written{DryRun: true})
 				switch {
