@@ -63,6 +63,9 @@ func TestTakeover(t *testing.T) {
 		"takeover, a template is gone": {line: "install takeover", saved: "takeover.yaml", answers: cluster(ofHelm, map[string][]string{
 			"GET" + kubeVirtAt: {settledOff}, "GET /apis/template.kubevirt.io/v1beta1/virtualmachinetemplates": {strings.Replace(template, "t-1", "t-2", 1)}})},
 		"takeover, a definition is being deleted": {line: "install takeover", saved: "takeover.yaml", answers: cluster(strings.Replace(ofOperator, `{"metadata": {`, `{"metadata": {"deletionTimestamp": "2026-11-25T10:00:00Z", `, 1))},
+		"takeover, an APIService is another": {line: "install takeover", saved: "takeover.yaml", answers: cluster(ofHelm, map[string][]string{
+			"GET" + kubeVirtAt: {settledOff}, servicesAt + "v1alpha1.subresources.template.kubevirt.io": {withUID(ofHelm, "s-9")},
+			servicesAt + "v1beta1.subresources.template.kubevirt.io": {withUID(ofHelm, "s-9")}})},
 		"takeover, no KubeVirt":                   {line: "install takeover", answers: map[string][]string{"GET /apis/kubevirt.io/v1/kubevirts": {`{"items": []}`}}},
 		"takeover, another file":                  {line: "install takeover --dry-run", saved: "values.yaml", answers: cluster(ofHelm, map[string][]string{"GET" + kubeVirtAt: {settledOff}})},
 		"takeover, no release":                    {line: "install takeover --release stencil"},

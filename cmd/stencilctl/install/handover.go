@@ -292,9 +292,13 @@ func unsettled(object map[string]any) string {
 	if value, message := condition(object, "Synchronized"); value == "False" {
 		return "virt-operator reports: " + message
 	}
-	for kind, want := range map[string]string{"Available": "True", "Progressing": "False", "Degraded": "False"} {
-		if value, message := condition(object, kind); value != want {
-			return fmt.Sprintf("condition %s is %q: %s", kind, value, message)
+	for _, want := range []struct{ kind, value string }{{"Available", "True"}, {"Progressing", "False"}, {"Degraded", "False"}} {
+		switch value, message := condition(object, want.kind); value {
+		case want.value:
+		case "":
+			return "no condition " + want.kind
+		default:
+			return fmt.Sprintf("condition %s is %s: %s", want.kind, value, message)
 		}
 	}
 	switch {
@@ -315,7 +319,7 @@ func condition(object map[string]any, kind string) (status, message string) {
 			// A message may have a whole definition in it.
 			message, _ = fields["message"].(string)
 			if len(message) > longest {
-				message = "…" + message[len(message)-longest:]
+				message = "…" + strings.ToValidUTF8(message[len(message)-longest:], "")
 			}
 			status, _ = fields["status"].(string)
 			return status, message

@@ -11,6 +11,9 @@ import (
 // every is how often the cluster is read while a step waits.
 const every = time.Second
 
+// last is how long the last requests of a step may take.
+const last = 30 * time.Second
+
 // step is a part of handing the definitions over. Whether it is done is read from the cluster, so that a command that was interrupted goes on where it was.
 type step struct {
 	name string
@@ -43,8 +46,11 @@ func take(ctx context.Context, streams cli.Streams, steps []step, dryRun bool, l
 }
 
 func (s step) take(ctx context.Context, limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	// A request that is under way when the limit is reached may end: what is missing then is the message.
+	ctx, cancel := context.WithTimeout(ctx, limit+last)
 	defer cancel()
+	over := time.NewTimer(limit)
+	defer over.Stop()
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	missing := ""
@@ -60,6 +66,8 @@ func (s step) take(ctx context.Context, limit time.Duration) error {
 		}
 		select {
 		case <-ctx.Done():
+			return ctx.Err()
+		case <-over.C:
 			return cli.Cluster(fmt.Errorf("after %s still: %s. Nothing is lost: run the command again to go on", limit, missing))
 		case <-ticker.C:
 		}

@@ -125,7 +125,7 @@ func (c *handing) command(name, short, long string) *cobra.Command {
 }
 
 func (c *handing) run(ctx context.Context) error {
-	h := &handover{backup: backup{c.file}}
+	h := &handover{backup: backup{c.file, c.streams.Err}}
 	var err error
 	if h.namespace, h.name, err = named(c.release); err != nil {
 		return err
