@@ -36,20 +36,28 @@ func Chart(ctx context.Context, plane *controlplane.Plane, options Options) erro
 	for _, file := range options.ValuesFiles {
 		arguments = append(arguments, "--values", file)
 	}
+	if options.ForceConflicts {
+		arguments = append(arguments, "--force-conflicts")
+	}
 	return helm(ctx, plane, arguments...)
 }
 
 // Beside installs the chart for a manager beside the cluster, which does not run yet, and returns the options to start it with.
 func Beside(ctx context.Context, plane *controlplane.Plane, values map[string]any) (manager.Options, error) {
+	return Options{Values: values}.Beside(ctx, plane)
+}
+
+// Beside is Beside with these options, except ManagerURL.
+func (o Options) Beside(ctx context.Context, plane *controlplane.Plane) (manager.Options, error) {
 	address, err := manager.FreeAddress()
 	if err != nil {
 		return manager.Options{}, err
 	}
-	release := Options{ManagerURL: "https://" + address, Values: values}
-	if err := Chart(ctx, plane, release); err != nil {
+	o.ManagerURL = "https://" + address
+	if err := Chart(ctx, plane, o); err != nil {
 		return manager.Options{}, err
 	}
-	options, err := release.Manager(plane)
+	options, err := o.Manager(plane)
 	options.WebhookAddress = address
 	return options, err
 }

@@ -54,7 +54,8 @@ func newTakeover(streams cli.Streams) *cobra.Command {
 		},
 		last: func(h *handover) string {
 			return fmt.Sprintf(`The definitions belong to the Helm release %s/%s now, with all templates. Install Stencil as this release:
-  helm upgrade --install %s CHART --namespace %s --create-namespace
+  helm upgrade --install %s CHART --namespace %s --create-namespace --force-conflicts
+Helm 4 needs --force-conflicts once, because virt-operator wrote the definitions; Helm 3 has no such flag and needs none.
 Until then templates are kept, and nothing processes them.`, h.namespace, h.name, h.name, h.namespace)
 		},
 	}

@@ -188,9 +188,9 @@ func (c *cluster) owners() string {
 }
 
 // stencil installs the chart and runs the manager, as an administrator does with helm.
-func (c *cluster) stencil() (stop func()) {
+func (c *cluster) stencil(how install.Options) (stop func()) {
 	c.t.Helper()
-	options, err := install.Beside(c.t.Context(), c.Plane, nil)
+	options, err := how.Beside(c.t.Context(), c.Plane)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/install"
 )
 
 // TestStencilWasInstalledFirst upgrades KubeVirt below an installed Stencil.
 func TestStencilWasInstalledFirst(t *testing.T) {
 	c := start(t, controlplane.KubeVirt18)
-	c.stencil()
+	c.stencil(install.Options{})
 	c.templates(3)
 	before := c.identities()
 
@@ -87,7 +88,7 @@ func TestTakeover(t *testing.T) {
 	if got := size(t, saved); got != 3 {
 		t.Errorf("%d templates were saved", got)
 	}
-	stop := c.stencil()
+	stop := c.stencil(install.Options{ForceConflicts: true})
 	c.settled(controlplane.KubeVirt19)
 	if now := c.identities(); !maps.Equal(now, before) {
 		t.Errorf("UIDs before %v, after %v", before, now)
