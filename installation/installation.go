@@ -217,7 +217,7 @@ func (s State) object(name string, o Object, release string, component bool) Fin
 	case of != "":
 		f.Level, f.Action = Problem, fmt.Sprintf("install Stencil as this release, or add --take-ownership to helm if %s is no longer needed", of)
 	case o.Labels[LabelManagedBy] == ByOperator && component:
-		f.Level, f.Action = Problem, "Helm does not overwrite it. "+s.replace()
+		f.Level, f.Action = Problem, "Helm does not overwrite it. "+s.replace(release)
 	case o.Labels[LabelManagedBy] == ByOperator && definition && s.Guarded:
 		f.Level, f.Action = Problem, "its component is off, and Stencil's policy keeps virt-operator from deleting it, so that KubeVirt does not settle: "+
 			fmt.Sprintf("kubectl label crd %s %s=%s --overwrite", name, LabelManagedBy, ByHelm)
@@ -229,13 +229,14 @@ func (s State) object(name string, o Object, release string, component bool) Fin
 	return f
 }
 
-// replace returns how definitions of virt-operator are replaced.
-func (s State) replace() string {
+// replace returns how definitions of virt-operator become those of a release.
+func (s State) replace(release string) string {
+	command := "stencilctl install takeover --release " + release
 	switch {
 	case s.Templates == 0 && s.Requests == 0:
 		return "There are no templates, so that nothing is lost: " + off(s.KubeVirts) + ", which deletes it, and install Stencil then"
 	case s.Templates < 0 || s.Requests < 0:
-		return "Switching KubeVirt's template component off deletes it with all templates: save them before"
+		return "Switching KubeVirt's template component off deletes it with all templates: " + command + " moves it with them"
 	}
-	return fmt.Sprintf("Switching KubeVirt's template component off deletes it, with %d templates and %d requests: save them before (kubectl get vmt,vmtr -A -o yaml)", s.Templates, s.Requests)
+	return fmt.Sprintf("Switching KubeVirt's template component off deletes it, with %d templates and %d requests: %s moves it with them", s.Templates, s.Requests, command)
 }

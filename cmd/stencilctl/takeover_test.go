@@ -30,7 +30,9 @@ const guardAt = "GET /apis/admissionregistration.k8s.io/v1/validatingadmission"
 // TestTakeover takes the steps against prepared responses. The real virt-operator takes part in test/e2e/takeover.
 func TestTakeover(t *testing.T) {
 	t.Chdir("testdata")
-	withUID := func(owner, uid string) string { return strings.Replace(owner, `{"metadata": {`, `{"metadata": {"uid": "`+uid+`", `, 1) }
+	withUID := func(owner, uid string) string {
+		return strings.Replace(owner, `{"metadata": {`, `{"metadata": {"uid": "`+uid+`", `, 1)
+	}
 	template := `{"items": [{"metadata": {"namespace": "shop", "name": "web", "uid": "t-1"}, "spec": {}}]}`
 	cluster := func(owner string, more ...map[string][]string) map[string][]string {
 		answers := kubeVirtOf("v1.9.0", "")
@@ -66,12 +68,12 @@ func TestTakeover(t *testing.T) {
 		"takeover, an APIService is another": {line: "install takeover", saved: "takeover.yaml", answers: cluster(ofHelm, map[string][]string{
 			"GET" + kubeVirtAt: {settledOff}, servicesAt + "v1alpha1.subresources.template.kubevirt.io": {withUID(ofHelm, "s-9")},
 			servicesAt + "v1beta1.subresources.template.kubevirt.io": {withUID(ofHelm, "s-9")}})},
-		"takeover, no KubeVirt":                   {line: "install takeover", answers: map[string][]string{"GET /apis/kubevirt.io/v1/kubevirts": {`{"items": []}`}}},
-		"takeover, another file":                  {line: "install takeover --dry-run", saved: "values.yaml", answers: cluster(ofHelm, map[string][]string{"GET" + kubeVirtAt: {settledOff}})},
-		"takeover, no release":                    {line: "install takeover --release stencil"},
-		"takeover, forbidden":                     {line: "install takeover", saved: "takeover.yaml", answers: cluster(ofOperator, map[string][]string{"DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + requestsNamed: {respondWithError(403, "Forbidden", "ada cannot delete it")}})},
-		"release, dry run":                        {line: "install release --dry-run", answers: cluster(ofHelm, map[string][]string{"GET" + kubeVirtAt: {settledOff}, "GET /apis/apps/v1/namespaces/stencil-system/deployments": {`{"items": []}`}})},
-		"release, installed":                      {line: "install release", answers: cluster(ofHelm, map[string][]string{"GET /apis/apps/v1/namespaces/stencil-system/deployments": {`{"items": [{"metadata": {"name": "stencil-manager"}}]}`}})},
+		"takeover, no KubeVirt":  {line: "install takeover", answers: map[string][]string{"GET /apis/kubevirt.io/v1/kubevirts": {`{"items": []}`}}},
+		"takeover, another file": {line: "install takeover --dry-run", saved: "values.yaml", answers: cluster(ofHelm, map[string][]string{"GET" + kubeVirtAt: {settledOff}})},
+		"takeover, no release":   {line: "install takeover --release stencil"},
+		"takeover, forbidden":    {line: "install takeover", saved: "takeover.yaml", answers: cluster(ofOperator, map[string][]string{"DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + requestsNamed: {respondWithError(403, "Forbidden", "ada cannot delete it")}})},
+		"release, dry run":       {line: "install release --dry-run", answers: cluster(ofHelm, map[string][]string{"GET" + kubeVirtAt: {settledOff}, "GET /apis/apps/v1/namespaces/stencil-system/deployments": {`{"items": []}`}})},
+		"release, installed":     {line: "install release", answers: cluster(ofHelm, map[string][]string{"GET /apis/apps/v1/namespaces/stencil-system/deployments": {`{"items": [{"metadata": {"name": "stencil-manager"}}]}`}})},
 		"release, the gate is off": {line: "install release", saved: "takeover.yaml", answers: cluster(ofHelm, map[string][]string{
 			"GET /apis/apps/v1/namespaces/stencil-system/deployments": {`{"items": []}`},
 			"GET" + kubeVirtAt: {`{"metadata": {}, "spec": {"configuration": {"developerConfiguration": {"disabledFeatureGates": ["Template"]}}}, "status": {"observedKubeVirtVersion": "v1.9.0"}}`}})},

@@ -116,7 +116,7 @@ func store(path string, content []byte) error {
 }
 
 // compared is the step that compares the cluster with the file, by UID. Another APIService is no loss: virt-operator deletes its own when its component is switched off before
-// they were taken, and whoever serves templates creates them.
+// they were taken, and the next server of templates comes with its own.
 func (b backup) compared(client *cluster.Client) step {
 	return step{
 		name: "compare the objects with " + b.path,

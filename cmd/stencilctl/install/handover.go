@@ -271,8 +271,8 @@ func (h *handover) noticed(give func(context.Context) error) step {
 	}
 }
 
-// settled is the step that waits until virt-operator has done all that the KubeVirt object says.
-func (h *handover) settled(give func(context.Context) error) step {
+// deployed is the step that waits until virt-operator has done all that the KubeVirt object says.
+func (h *handover) deployed(give func(context.Context) error) step {
 	return step{
 		name: "wait until KubeVirt has settled",
 		missing: func(ctx context.Context) (string, error) {
@@ -280,14 +280,14 @@ func (h *handover) settled(give func(context.Context) error) step {
 			if err != nil {
 				return "", err
 			}
-			return unsettled(object), nil
+			return undeployed(object), nil
 		},
 		act: give,
 	}
 }
 
-// unsettled returns why virt-operator has not done yet what a KubeVirt object says.
-func unsettled(object map[string]any) string {
+// undeployed returns why virt-operator has not done yet what a KubeVirt object says.
+func undeployed(object map[string]any) string {
 	metadata, status := machine.MapAt(object, "metadata"), machine.MapAt(object, "status")
 	if value, message := condition(object, "Synchronized"); value == "False" {
 		return "virt-operator reports: " + message

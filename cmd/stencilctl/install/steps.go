@@ -53,15 +53,14 @@ func (s step) take(ctx context.Context, limit time.Duration) error {
 	defer over.Stop()
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	missing := ""
 	for {
 		if s.act != nil {
 			if err := s.act(ctx); err != nil {
 				return err
 			}
 		}
-		var err error
-		if missing, err = s.missing(ctx); err != nil || missing == "" {
+		missing, err := s.missing(ctx)
+		if err != nil || missing == "" {
 			return err
 		}
 		select {

@@ -47,7 +47,7 @@ func newTakeover(streams cli.Streams) *cobra.Command {
 				h.noticed(keep),
 				h.owners("take the APIServices from virt-operator", preflight.APIServices, installation.APIServices, installation.ByHelm, false, marks),
 				h.component("switch KubeVirt's template component off", false),
-				h.settled(keep),
+				h.deployed(keep),
 				h.owners("hold the definitions", preflight.Definitions, installation.Definitions, installation.ByHelm, true, marks),
 				h.backup.compared(h.client),
 			}
@@ -93,7 +93,7 @@ func newRelease(streams cli.Streams) *cobra.Command {
 				h.component("switch KubeVirt's template component on", true),
 				h.owners("give the definitions to virt-operator", preflight.Definitions, installation.Definitions, installation.ByOperator, true, marks),
 				h.owners("give the APIServices to virt-operator", preflight.APIServices, installation.APIServices, installation.ByOperator, false, marks),
-				h.settled(nil),
+				h.deployed(nil),
 				h.unguarded(),
 				h.backup.compared(h.client),
 			}

@@ -83,7 +83,7 @@ func TestInstallCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "CustomResourceDefinition " + definition + " belongs to KubeVirt's own template component, which two installations cannot share: stencilctl install check says what to do"; refused.Code == 0 || !strings.Contains(refused.Stderr, want) {
+	if want := "CustomResourceDefinition " + definition + " belongs to KubeVirt's own template component, which two installations cannot share: stencilctl install takeover --release "; refused.Code == 0 || !strings.Contains(refused.Stderr, want) {
 		t.Errorf("helm: exit code %d:\n%s", refused.Code, refused.Stderr)
 	}
 }

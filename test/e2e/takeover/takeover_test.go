@@ -51,6 +51,7 @@ func TestTakeover(t *testing.T) {
 	if want := "to do   take the definitions from virt-operator: another owner has "; ran.Code != 0 || !strings.Contains(ran.Output, want) {
 		t.Errorf("dry run: exit code %d, no %q:\n%s%s", ran.Code, want, ran.Output, ran.Problems)
 	}
+	t.Logf("dry run:\n%s", ran.Output)
 	if got := c.owners(); got != "virt-operator" {
 		t.Fatalf("after the dry run the owners are %q", got)
 	}
@@ -65,17 +66,8 @@ func TestTakeover(t *testing.T) {
 		t.Fatalf("after going back the owners are %q, and UIDs before %v, after %v", got, before, now)
 	}
 
-	// Interrupted, and the administrator switches the component off: the policy keeps the definitions.
-	c.interrupted(2, "install takeover --file "+saved)
-	c.component(false)
-	c.reports("all templates of the cluster are deleted with this definition")
-	ran = c.run("install check")
-	if want := "its component is off, and Stencil's policy keeps virt-operator from deleting it, so that KubeVirt does not settle: kubectl label crd " + definitions[0]; ran.Code != 1 || !strings.Contains(ran.Output, want) {
-		t.Errorf("check: exit code %d, no %q:\n%s", ran.Code, want, ran.Output)
-	}
-
 	// Interrupted after each step, and on.
-	for lines := 3; lines < 8; lines++ {
+	for lines := 1; lines < 8; lines++ {
 		c.interrupted(lines, "install takeover --file "+saved)
 	}
 	ran = c.run("install takeover --file " + saved)
@@ -116,11 +108,29 @@ func TestTakeover(t *testing.T) {
 		t.Errorf("the owners are %q", got)
 	}
 	c.settled(controlplane.KubeVirt19)
-	after := c.identities()
+	if now := c.identities(); !maps.Equal(now, before) {
+		t.Errorf("UIDs before %v, after %v", before, now)
+	}
+
+	// Interrupted, and the administrator switches the component off: the policy keeps the definitions, and virt-operator deletes the APIServices.
+	again := file(t)
+	c.interrupted(2, "install takeover --file "+again)
+	c.component(false)
+	c.reports("all templates of the cluster are deleted with this definition")
+	ran = c.run("install check")
+	if want := "its component is off, and Stencil's policy keeps virt-operator from deleting it, so that KubeVirt does not settle: kubectl label crd " + definitions[0]; ran.Code != 1 || !strings.Contains(ran.Output, want) {
+		t.Errorf("check: exit code %d, no %q:\n%s", ran.Code, want, ran.Output)
+	}
+
+	ran = c.run("install takeover --file " + again)
+	if want := "note: APIService v1beta1.subresources.template.kubevirt.io"; ran.Code != 0 || !strings.Contains(ran.Problems, want) {
+		t.Errorf("exit code %d, no %q: %s%s", ran.Code, want, ran.Output, ran.Problems)
+	}
+	t.Logf("takeover:\n%s%s", ran.Output, ran.Problems)
+	now := c.identities()
 	for name, uid := range before {
-		// Helm has deleted the APIServices of its release; virt-operator makes its own.
-		if !strings.HasPrefix(name, "APIService/") && after[name] != uid {
-			t.Errorf("%s: UID before %s, after %s", name, uid, after[name])
+		if !strings.HasPrefix(name, "APIService/") && now[name] != uid {
+			t.Errorf("%s: UID before %s, after %s", name, uid, now[name])
 		}
 	}
 }
