@@ -232,8 +232,8 @@ func TestAThousandRequestsAtOnce(t *testing.T) {
 	}()
 	waitFor(t, func() bool { _, err := os.Stat(socket); return err == nil })
 
-	// A client that receives a retry response or a timeout tries again: all requests are
-	// answered in the end, however slow the host is.
+	// A client that receives a retry response or a timeout tries again, after the delay that the response
+	// contains: all requests are answered in the end, however slow the host is.
 	c := client.New(socket)
 	ctxAll, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
@@ -269,6 +269,9 @@ func TestAThousandRequestsAtOnce(t *testing.T) {
 				case errors.Is(err, context.DeadlineExceeded),
 					errors.As(err, &problem) && (problem.Status == http.StatusTooManyRequests || problem.Status == http.StatusGatewayTimeout):
 					again.Add(1)
+					if problem != nil {
+						time.Sleep(problem.RetryAfter)
+					}
 				default:
 					t.Errorf("request %d: %v", i, err)
 					return
