@@ -22,10 +22,12 @@ var Definitions = []string{"virtualmachinetemplaterequests.template.kubevirt.io"
 var APIServices = []string{"v1alpha1.subresources.template.kubevirt.io", "v1beta1.subresources.template.kubevirt.io"}
 
 const (
-	// LabelManagedBy is the label by which owners of objects are found; ByOperator and ByHelm are its values of the two that matter here.
+	// LabelManagedBy is the label by which owners of objects are found.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
-	ByOperator     = "virt-operator"
-	ByHelm         = "Helm"
+	// ByOperator is its value for objects of virt-operator.
+	ByOperator = "virt-operator"
+	// ByHelm is its value for objects of a Helm release.
+	ByHelm = "Helm"
 	// AnnotationRelease and AnnotationReleaseNamespace name the Helm release that an object belongs to.
 	AnnotationRelease          = "meta.helm.sh/release-name"
 	AnnotationReleaseNamespace = "meta.helm.sh/release-namespace"
