@@ -35,6 +35,7 @@
 //
 //	stencilNamespace  string           the namespace of the release, which is never governed
 //	managerUser       string           the username of the manager
+//	uninstallUser     string           the username of the hook that ends captures before an uninstallation
 //	diskUser          string           the username under which the manager creates disks that templates lend; empty if it creates none
 //	objectUser        string           the username under which the manager creates the objects of templates; empty if it creates none
 //	exemptUsers       list of strings  users exempt from approvals: Kubernetes' own

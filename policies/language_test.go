@@ -83,6 +83,7 @@ func TestSettingsAreClosed(t *testing.T) {
 	want := map[string]string{
 		"stencilNamespace":  "'stencil-system'",
 		"managerUser":       "'system:serviceaccount:stencil-system:stencil-manager'",
+		"uninstallUser":     "'system:serviceaccount:stencil-system:stencil-uninstall'",
 		"exemptUsers":       "[]",
 		"exemptAccounts":    "[]",
 		"openEntryPoints":   "[]",

@@ -15,7 +15,10 @@ import (
 	"github.com/vmstencil/stencil/internal/fixture"
 )
 
-const managerName = "system:serviceaccount:stencil-system:stencil-manager"
+const (
+	managerName = "system:serviceaccount:stencil-system:stencil-manager"
+	hookName    = "system:serviceaccount:stencil-system:stencil-uninstall"
+)
 
 // parsed decodes YAML into the form of objects in the API server.
 func parsed(t *testing.T, text string) map[string]any {
@@ -160,6 +163,10 @@ func TestWhatTheManagerWritesForCaptures(t *testing.T) {
 		{snapshots, written{name: "a snapshot without the label", after: "{metadata: {name: capture-}, spec: {x: 1}}", want: created}},
 		{snapshots, written{name: "its snapshot is deleted", before: "{metadata: {name: capture-u-1, " + label + "}, spec: {x: 1}}"}},
 		{snapshots, written{name: "a user's snapshot is deleted", before: "{metadata: {name: friday}, spec: {x: 1}}", want: deleted}},
+		{templates, written{name: "the hook deletes a user's template", as: hookName, before: "{metadata: {name: a}, spec: {x: 1}}", want: deleted}},
+		{templates, written{name: "the hook changes a template", as: hookName, before: made, after: "{metadata: {name: a, " + label + ", ownerReferences: [" + owner + "]}, spec: {x: 2}}", want: changed}},
+		{snapshots, written{name: "the hook deletes the snapshot of a request", as: hookName, before: "{metadata: {name: capture-u-1, " + label + "}, spec: {x: 1}}"}},
+		{snapshots, written{name: "the hook deletes a user's snapshot", as: hookName, before: "{metadata: {name: friday}, spec: {x: 1}}", want: deleted}},
 		{templates, written{name: "another service account", as: "system:serviceaccount:ci:deployer", after: "{metadata: {name: a}, spec: {x: 1}}"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.run(t, policy, tc.of, tc.of.resource) })

@@ -326,6 +326,7 @@ func TestSettingsOfThePolicies(t *testing.T) {
 			want: map[string]any{
 				setting("manager-namespaces", "managerUser"):     `"system:serviceaccount:stencil-system:robot"`,
 				setting("manager-captures", "managerUser"):       `"system:serviceaccount:stencil-system:robot"`,
+				setting("manager-captures", "uninstallUser"):     `"system:serviceaccount:stencil-system:stencil-uninstall"`,
 				setting("manager-webhooks", "managerUser"):       `"system:serviceaccount:stencil-system:robot"`,
 				setting("manager-webhooks", "ownPolicyWebhooks"): `"stencil-policies"`,
 				setting("manager-webhooks", "ownAddresses"):      `["service stencil-system/stencil-webhook/validate-policies"]`,

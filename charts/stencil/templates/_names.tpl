@@ -27,6 +27,14 @@ label's value.
 {{ include "stencil.fullname" . }}-webhook
 {{- end -}}
 
+{{/* Name of the objects of the hook that prepares an uninstallation, and the user name of its ServiceAccount in the API server. */}}
+{{- define "stencil.uninstall.name" -}}
+{{ include "stencil.fullname" . }}-uninstall
+{{- end -}}
+{{- define "stencil.uninstall.user" -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.uninstall.name" . }}
+{{- end -}}
+
 {{/* The user name of the manager in the API server. */}}
 {{- define "stencil.manager.user" -}}
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.serviceAccount.name" . }}
