@@ -33,8 +33,8 @@ import (
 	"github.com/vmstencil/stencil/test/platform"
 )
 
-// brief is false in `make soak`, which has more time: 500 captures at once instead of 100, and deletions at every step instead of every
-// other one.
+// brief is false in `make soak`, which has more time: 500 captures at once instead of 100, and deletions and uninstallations at every
+// step instead of every other one.
 var brief = os.Getenv("STENCIL_SOAK") == ""
 
 // limit bounds each wait.
