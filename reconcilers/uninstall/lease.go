@@ -61,7 +61,8 @@ func (l *lock) take(ctx context.Context) (from string, wait time.Duration, err e
 			return "", 0, fmt.Errorf("reading Lease %s: %w", l.name, err)
 		}
 		now := l.now()
-		from, wait = holder(lease), remaining(lease, now)
+		// The Lease is not renewed during the wait, whatever duration its last holder has written.
+		from, wait = holder(lease), min(remaining(lease, now), l.hold)
 		if from != identity {
 			lease.Spec.AcquireTime = &metav1.MicroTime{Time: now}
 			lease.Spec.LeaseTransitions = ptr.To(ptr.Deref(lease.Spec.LeaseTransitions, 0) + 1)

@@ -100,6 +100,22 @@ func TestADryRunChangesNothing(t *testing.T) {
 	}
 }
 
+func TestTheWaitIsLimited(t *testing.T) {
+	var steps []Step
+	r := removal(t, &steps)
+	held, err := r.lock.client.Get(t.Context(), lease.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.Spec.LeaseDurationSeconds, held.Spec.RenewTime = ptr.To[int32](1<<30), &metav1.MicroTime{Time: time.Now()}
+	if _, err := r.lock.client.Update(t.Context(), held, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if from, wait, err := r.lock.take(t.Context()); from != "manager-1" || wait != time.Minute || err != nil {
+		t.Errorf("taken from %q, waiting %s, %v", from, wait, err)
+	}
+}
+
 func TestALeaseThatAManagerTookBack(t *testing.T) {
 	var steps []Step
 	r := removal(t, &steps)
