@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -120,8 +121,23 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	wantBundle(t, plane, "Zmlyc3Q=")
 	wantExempt()
 
-	// No node runs the hook.
+	// No node runs the hook, which stops the uninstallation: all objects of the release stay, and of the hook its Job alone.
+	before := live(t, plane)
+	failed, err := plane.Helm(t.Context(), "uninstall", "stencil", "--namespace", options.Namespace, "--timeout=5s")
+	if err != nil || failed.Code == 0 || !strings.Contains(failed.Stderr, "Job/restricted-system/stencil-uninstall") {
+		t.Errorf("helm uninstall with a hook that does not end: exit code %d, %v\n%s", failed.Code, err, failed.Stderr)
+	}
+	if diff := gocmp.Diff(before, live(t, plane)); diff != "" {
+		t.Errorf("objects of the release (-before +after a hook that failed):\n%s", diff)
+	}
+	if got := mustKubectl(t, plane, "", "get", "jobs,pods", "--namespace", options.Namespace, "--selector", "app.kubernetes.io/component=uninstall", "--output=jsonpath={.items[*].kind}"); got != "Job Pod" {
+		t.Errorf("of the hook stay %s, want its Job and its pod", got)
+	}
+	// The release can be used again.
+	run(t, plane, "rollback", "stencil", "3", "--namespace", options.Namespace)
+
 	run(t, plane, "uninstall", "stencil", "--namespace", options.Namespace, "--no-hooks")
+	mustKubectl(t, plane, "", "delete", "job", "stencil-uninstall", "--namespace", options.Namespace)
 	mustKubectl(t, plane, template, "apply", "-f", "-")
 	eventually(t, "only the definitions are left", func() string {
 		want := []string{

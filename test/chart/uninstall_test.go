@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -44,6 +45,9 @@ func TestUninstallHook(t *testing.T) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(rendered.get(t, "Job/stencil-uninstall").Object, &job, true); err != nil {
 		t.Fatal(err)
 	}
+	if job.Spec.ActiveDeadlineSeconds == nil || job.Spec.TTLSecondsAfterFinished == nil {
+		t.Errorf("the Job has the deadline %v, and is deleted after %v", job.Spec.ActiveDeadlineSeconds, job.Spec.TTLSecondsAfterFinished)
+	}
 	pod := job.Spec.Template.Spec
 	if got := pod.Containers[0]; got.Image != "registry.example.com/manager:v1" || !slices.Equal(got.Args, []string{"--uninstall", "--zap-log-level=info", "--leader-election-id=stencil-manager"}) {
 		t.Errorf("the container is %+v", got)
@@ -61,6 +65,46 @@ func TestUninstallHookIsOptional(t *testing.T) {
 	for _, values := range []string{"{uninstall: {hook: false}}", "{manager: {enabled: false}, webhooks: {url: 'https://localhost:1'}}"} {
 		if got := hooked(render(t, "stencil", values)); len(got) > 0 {
 			t.Errorf("%s: %v", values, got)
+		}
+	}
+}
+
+// permissions lists the permissions of roles, as "verb group/resource name", and "*" for any name.
+func permissions(t *testing.T, rendered objects, roles ...string) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for _, name := range roles {
+		var role rbacv1.ClusterRole
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(rendered.get(t, name).Object, &role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			if len(rule.ResourceNames) == 0 {
+				rule.ResourceNames = []string{"*"}
+			}
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					for _, object := range rule.ResourceNames {
+						found[verb+" "+rule.APIGroups[0]+"/"+resource+" "+object] = true
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+// The hook deletes what the manager has created, so that it needs no permission that the manager does not have.
+func TestUninstallHookMayDoNoMoreThanTheManager(t *testing.T) {
+	rendered := render(t, "stencil", "{}")
+	manager := permissions(t, rendered, "ClusterRole/stencil-manager", "Role/stencil-manager")
+	hook := permissions(t, rendered, "ClusterRole/stencil-uninstall", "Role/stencil-uninstall")
+	if len(hook) < 20 {
+		t.Fatalf("the hook has the permissions %v", hook)
+	}
+	for permission := range hook {
+		if !manager[permission] {
+			t.Errorf("the manager may not %s", permission)
 		}
 	}
 }
