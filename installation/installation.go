@@ -28,8 +28,9 @@ const (
 	ByOperator = "virt-operator"
 	// ByHelm is its value for objects of a Helm release.
 	ByHelm = "Helm"
-	// AnnotationRelease and AnnotationReleaseNamespace name the Helm release that an object belongs to.
-	AnnotationRelease          = "meta.helm.sh/release-name"
+	// AnnotationRelease is the name of the Helm release that an object belongs to.
+	AnnotationRelease = "meta.helm.sh/release-name"
+	// AnnotationReleaseNamespace is the namespace of that release.
 	AnnotationReleaseNamespace = "meta.helm.sh/release-namespace"
 
 	// gate is KubeVirt's feature gate of the component, on by default from byDefault on; virtTemplateDeployment exists from configurable on.

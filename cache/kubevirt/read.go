@@ -49,10 +49,11 @@ func read(kubevirt *kubevirtv1.KubeVirt) defaulting.Cluster {
 // versions returns the version that runs, and the one that KubeVirt is updated to, if any. virt-operator sets the target when it
 // begins an installation or an update, and the observed version when that is complete.
 func versions(status *kubevirtv1.KubeVirtStatus) (running, target string) {
-	switch running, target = status.ObservedKubeVirtVersion, status.TargetKubeVirtVersion; {
-	case running == "":
+	running, target = status.ObservedKubeVirtVersion, status.TargetKubeVirtVersion
+	switch running {
+	case "":
 		return target, ""
-	case running == target:
+	case target:
 		return running, ""
 	}
 	return running, target
