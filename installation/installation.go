@@ -54,6 +54,8 @@ type State struct {
 	Objects map[string]Object
 	// Guarded reports whether Stencil's policy denies the deletion of Definitions.
 	Guarded bool
+	// Webhooks are the configurations of mutating webhooks that are called for VirtualMachines.
+	Webhooks []Webhook
 	// Templates and Requests are the numbers of objects of the definitions; -1 if they are not known.
 	Templates, Requests int
 }
@@ -69,6 +71,13 @@ type KubeVirt struct {
 	// Enabled and Disabled are feature gates, and Deploy is spec.configuration.virtTemplateDeployment.enabled, nil if it is not set.
 	Enabled, Disabled []string
 	Deploy            *bool
+}
+
+// Webhook is a configuration of mutating webhooks.
+type Webhook struct {
+	Name string
+	// Defaults reports whether it is Stencil's, which fills in defaults.
+	Defaults bool
 }
 
 // Object is an object that exists.
@@ -137,6 +146,25 @@ func Check(s State, release string) []Finding {
 		findings = append(findings, Finding{
 			Problem, "definitions", "KubeVirt's template component is on, and its definitions do not exist yet", "wait until KubeVirt has made them, or switch the component off: " + off(s.KubeVirts),
 		})
+	}
+	return append(findings, s.late()...)
+}
+
+// late returns the findings about webhooks that change VirtualMachines after Stencil has filled in their defaults. The API server calls configurations in the order of their
+// names. It calls Stencil's once more if a later one has changed the VirtualMachine, and does not if that one then changes it again.
+func (s State) late() []Finding {
+	own := slices.IndexFunc(s.Webhooks, func(w Webhook) bool { return w.Defaults })
+	if own < 0 {
+		return nil
+	}
+	var findings []Finding
+	for _, w := range s.Webhooks {
+		if name := s.Webhooks[own].Name; w.Name > name {
+			findings = append(findings, Finding{
+				Warning, "MutatingWebhookConfiguration " + w.Name, "may change VirtualMachines after Stencil has filled in their defaults, because its name sorts behind " + name,
+				"give it a name that sorts before " + name + ": what it adds last has no defaults",
+			})
+		}
 	}
 	return findings
 }

@@ -79,6 +79,8 @@ type Options struct {
 	// Release is Stencil's Helm release, NAMESPACE/NAME. If empty, the installation is not checked. InstallationInterval is the time between two checks.
 	Release              string
 	InstallationInterval time.Duration
+	// DefaultsWebhook reports whether defaults are filled in, by a webhook behind which no other should be.
+	DefaultsWebhook bool
 	// ProtectedObjects is the name of the ConfigMap with the objects to restore. If empty, none are restored.
 	ProtectedObjects string
 }
@@ -141,6 +143,7 @@ func Setup(mgr manager.Manager, o Options) error {
 			Config:     mgr.GetConfig(),
 			Release:    o.Release,
 			Interval:   o.InstallationInterval,
+			Webhooks:   o.DefaultsWebhook,
 			Recorder:   mgr.GetEventRecorder("stencil-installation"),
 			Registerer: o.Registerer,
 		})

@@ -81,6 +81,7 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 		ProtectedObjects:         o.protectedObjects,
 		Release:                  o.release,
 		InstallationInterval:     o.installationInterval,
+		DefaultsWebhook:          o.defaultingSocket != "",
 	}, nil
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 )
 
@@ -49,7 +50,12 @@ func withDefinitions(owner string, services bool, templates int) map[string][]st
 
 func TestInstallCheck(t *testing.T) {
 	t.Chdir("testdata")
-	server := map[string][]string{"GET /version": {`{"gitVersion": "v1.34.1"}`}}
+	const webhooksAt = "GET /apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+	webhook := func(name, part, resource string) string {
+		return `{"metadata": {"name": "` + name + `", "labels": {"app.kubernetes.io/part-of": "` + part + `"}},
+			"webhooks": [{"rules": [{"apiGroups": ["kubevirt.io"], "resources": ["` + resource + `"], "operations": ["CREATE"]}]}]}`
+	}
+	server := map[string][]string{"GET /version": {`{"gitVersion": "v1.34.1"}`}, webhooksAt: {`{"items": []}`}}
 	for name, tc := range map[string]struct {
 		flags   string
 		answers []map[string][]string
@@ -70,6 +76,10 @@ func TestInstallCheck(t *testing.T) {
 			kubeVirtOf("v1.9.0", `"virtTemplateDeployment": {"enabled": false}`), withDefinitions(ofOperator, false, 1),
 			{"GET /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/stencil-definitions": {plain}},
 		}},
+		"webhooks behind the defaults": {"", []map[string][]string{kubeVirtOf("v1.8.2", `"virtTemplateDeployment": {"enabled": false}`), {webhooksAt: {`{"items": [` + strings.Join([]string{
+			webhook("virt-api-mutator", "kubevirt", "virtualmachines"), webhook("zz-stencil-defaults", "stencil", "virtualmachines"), webhook("zz-stencil-preview", "stencil", "virtualmachines"),
+			webhook("zzz-agents", "ours", "virtualmachines"), webhook("zzz-all", "ours", "*"), webhook("zzz-pods", "ours", "pods"),
+		}, ", ") + `]}`}}}},
 		"another release":  {"--release stencil/other", []map[string][]string{kubeVirtOf("v1.8.2", ""), withDefinitions(ofHelm, false, 0)}},
 		"by hand, as JSON": {"-o json", []map[string][]string{withDefinitions(plain, false, 0)}},
 		"no release":       {"--release stencil", nil},

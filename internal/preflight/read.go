@@ -3,6 +3,7 @@ package preflight
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,9 +18,13 @@ var (
 	Definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	APIServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 	Policies    = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
+	webhooks    = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
 	KubeVirts   = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "kubevirts"}
 	cdis        = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "cdis"}
 )
+
+// longestName is the length to which the chart shortens the beginning of its names, in bytes.
+const longestName = 40
 
 // Client reads objects as decoded JSON. Its errors name what was read.
 type Client interface {
@@ -31,8 +36,16 @@ type Client interface {
 	List(ctx context.Context, resource schema.GroupVersionResource, selector string, visit func(object map[string]any) error) error
 }
 
-// Read reads what a cluster has. name is that of Stencil's Helm release. CDI and the numbers of templates and requests are read only if all is set.
-func Read(ctx context.Context, client Client, name string, all bool) (installation.State, error) {
+// Extent is what is read beside KubeVirt, the definitions and the APIServices.
+type Extent struct {
+	// Webhooks are those that are called for VirtualMachines.
+	Webhooks bool
+	// Rest is CDI, and the numbers of templates and requests.
+	Rest bool
+}
+
+// Read reads what a cluster has. name is that of Stencil's Helm release.
+func Read(ctx context.Context, client Client, name string, extent Extent) (installation.State, error) {
 	s := installation.State{Objects: map[string]installation.Object{}, Templates: -1, Requests: -1}
 	var err error
 	if s.APIServer, err = client.Version(ctx); err != nil {
@@ -73,8 +86,24 @@ func Read(ctx context.Context, client Client, name string, all bool) (installati
 	err = list(KubeVirts, func() func(map[string]any) error {
 		return func(object map[string]any) error { s.KubeVirts = append(s.KubeVirts, KubeVirt(object)); return nil }
 	})
-	if err != nil || !all {
+	if err != nil {
 		return s, err
+	}
+	if extent.Webhooks {
+		err := client.List(ctx, webhooks, "", func(object map[string]any) error {
+			metadata := machine.MapAt(object, "metadata")
+			name, own := machine.StringAt(metadata, "name"), machine.StringAt(machine.MapAt(metadata, "labels"), "app.kubernetes.io/part-of") == "stencil"
+			if defaults := own && strings.HasSuffix(name, "-defaults"); defaults || !own && changesMachines(object) {
+				s.Webhooks = append(s.Webhooks, installation.Webhook{Name: name, Defaults: defaults})
+			}
+			return nil
+		})
+		if err != nil {
+			return s, err
+		}
+	}
+	if !extent.Rest {
+		return s, nil
 	}
 	for resource, visit := range map[schema.GroupVersionResource]func() func(map[string]any) error{
 		cdis: func() func(map[string]any) error {
@@ -93,12 +122,27 @@ func Read(ctx context.Context, client Client, name string, all bool) (installati
 	return s, nil
 }
 
-// Guard returns the name of the policy against the deletion of the definitions, as the chart of this release calls it.
+// Guard returns the name of the policy against the deletion of the definitions, as the chart of this release calls it without fullnameOverride and nameOverride.
 func Guard(release string) string {
 	if !strings.Contains(release, "stencil") {
 		release += "-stencil"
 	}
-	return release + "-definitions"
+	return strings.TrimSuffix(release[:min(len(release), longestName)], "-") + "-definitions"
+}
+
+// changesMachines reports whether a configuration has a webhook for VirtualMachines that are created or changed.
+func changesMachines(configuration map[string]any) bool {
+	has := func(rule map[string]any, key string, wanted ...string) bool {
+		return slices.ContainsFunc(list(rule, key), func(one string) bool { return slices.Contains(wanted, one) })
+	}
+	for _, webhook := range machine.MapsAt(configuration, "webhooks") {
+		for _, rule := range machine.MapsAt(webhook, "rules") {
+			if has(rule, "apiGroups", "kubevirt.io", "*") && has(rule, "resources", "virtualmachines", "*", "*/*") && has(rule, "operations", "CREATE", "UPDATE", "*") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func product(object map[string]any, version string) installation.Product {

@@ -45,7 +45,9 @@ type Options struct {
 	// Release is Stencil's Helm release, NAMESPACE/NAME.
 	Release string
 	// Interval is the time between two checks.
-	Interval   time.Duration
+	Interval time.Duration
+	// Webhooks reports whether webhooks are checked that are called after Stencil's defaults.
+	Webhooks   bool
 	Recorder   events.EventRecorder
 	Registerer prometheus.Registerer
 }
@@ -57,6 +59,8 @@ type Reconciler struct {
 	findings *prometheus.GaugeVec
 	// reported are the findings that were reported last and are not solved.
 	reported map[problem]bool
+	// series are those of the metric, by level and subject.
+	series map[[2]string]float64
 }
 
 // problem identifies a finding: its text may change with the progress of a rollout.
@@ -73,7 +77,7 @@ func New(o Options) (*Reconciler, error) {
 	}
 	r := &Reconciler{options: o, client: client, findings: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "stencil_installation_findings",
-		Help: "Findings about KubeVirt's own template component and the definitions that it shares with Stencil, by level (ok, warning, problem) and subject.",
+		Help: "Findings about KubeVirt's own template component, the definitions that it shares with Stencil, and webhooks after Stencil's, by level (ok, warning, problem) and subject.",
 	}, []string{"level", "subject"})}
 	if err := o.Registerer.Register(r.findings); err != nil {
 		return nil, fmt.Errorf("registering the metrics of the installation: %w", err)
@@ -89,7 +93,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	_, name, _ := strings.Cut(r.options.Release, "/")
-	state, err := preflight.Read(ctx, r.client, name, false)
+	state, err := preflight.Read(ctx, r.client, name, preflight.Extent{Webhooks: r.options.Webhooks})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -99,14 +103,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 
 // report writes the metric, and events about what has changed.
 func (r *Reconciler) report(ctx context.Context, state installation.State, findings []installation.Finding) {
-	r.findings.Reset()
-	current, open := map[problem]bool{}, map[string]bool{}
+	current, open, series := map[problem]bool{}, map[string]bool{}, map[[2]string]float64{}
 	for _, f := range findings {
 		if f.Subject == "CDI" {
 			// It is not read: Stencil works without it.
 			continue
 		}
-		r.findings.WithLabelValues(string(f.Level), f.Subject).Inc()
+		series[[2]string{string(f.Level), f.Subject}]++
 		if f.Level == installation.OK {
 			continue
 		}
@@ -117,6 +120,16 @@ func (r *Reconciler) report(ctx context.Context, state installation.State, findi
 			r.event(state, f.Subject, corev1.EventTypeWarning, reasonFound, strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", f.Level, f.Found, f.Action), ": "))
 		}
 	}
+	// Series that stay are not absent for a moment: an alert would begin to wait again.
+	for labels, n := range series {
+		r.findings.WithLabelValues(labels[:]...).Set(n)
+	}
+	for labels := range r.series {
+		if _, stays := series[labels]; !stays {
+			r.findings.DeleteLabelValues(labels[:]...)
+		}
+	}
+	r.series = series
 	for key := range r.reported {
 		if !open[key.subject] {
 			r.event(state, key.subject, corev1.EventTypeNormal, reasonSolved, fmt.Sprintf("the %s about %s is solved", key.level, key.subject))
@@ -130,6 +143,9 @@ func (r *Reconciler) event(state installation.State, subject, severity, reason, 
 	about := &metav1.PartialObjectMetadata{}
 	kind, name, _ := strings.Cut(subject, " ")
 	switch {
+	case kind == "MutatingWebhookConfiguration":
+		about.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind})
+		about.Name = name
 	case kind == "APIService":
 		about.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: kind})
 		about.Name = name

@@ -71,7 +71,7 @@ func TestChangesAreReportedOnce(t *testing.T) {
 		})
 	}
 	if err := testutil.CollectAndCompare(r.findings, strings.NewReader(`
-# HELP stencil_installation_findings Findings about KubeVirt's own template component and the definitions that it shares with Stencil, by level (ok, warning, problem) and subject.
+# HELP stencil_installation_findings Findings about KubeVirt's own template component, the definitions that it shares with Stencil, and webhooks after Stencil's, by level (ok, warning, problem) and subject.
 # TYPE stencil_installation_findings gauge
 stencil_installation_findings{level="ok",subject="API server"} 1
 stencil_installation_findings{level="ok",subject="CustomResourceDefinition virtualmachinetemplates.template.kubevirt.io"} 1

@@ -40,10 +40,11 @@ func newCheck(streams cli.Streams) *cobra.Command {
 		Use:   "check",
 		Short: "Check what Stencil would meet in a cluster",
 		Long: `Check what Stencil would meet in a cluster, before it is installed, and before KubeVirt is upgraded: the versions of the API server,
-KubeVirt and CDI, whether KubeVirt's own template component is on, and who owns the definitions and APIServices that both have.
+KubeVirt and CDI, whether KubeVirt's own template component is on, who owns the definitions and APIServices that both have, and webhooks that change VirtualMachines
+after Stencil has filled in their defaults.
 
-Nothing is changed. It takes permission to get customresourcedefinitions, apiservices and validatingadmissionpolicies, and to list kubevirts, cdis, and templates and
-their requests in all namespaces. The exit code is 1 if there is a problem.`,
+Nothing is changed. It takes permission to get customresourcedefinitions, apiservices and validatingadmissionpolicies, and to list kubevirts, cdis,
+mutatingwebhookconfigurations, and templates and their requests in all namespaces. The exit code is 1 if there is a problem.`,
 		Example: `  stencilctl install check
   stencilctl install check --release stencil-system/stencil -o json`,
 		Args:              cobra.NoArgs,
@@ -66,7 +67,7 @@ func (c *check) run(ctx context.Context) error {
 		return err
 	}
 	client.Namespace = ""
-	state, err := preflight.Read(ctx, reader{client}, name, true)
+	state, err := preflight.Read(ctx, reader{client}, name, preflight.Extent{Webhooks: true, Rest: true})
 	if err != nil {
 		return err
 	}

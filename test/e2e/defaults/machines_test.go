@@ -2,10 +2,12 @@ package defaults_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	contract "github.com/vmstencil/stencil/api/template"
@@ -149,6 +151,36 @@ func TestOptingOut(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestAWebhookBehindTheDefaultsIsReported registers a webhook that is never called, by its selector: what counts is its name.
+func TestAWebhookBehindTheDefaultsIsReported(t *testing.T) {
+	mustKubectl(t, nil, `{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "zzz-agents"}, "webhooks": [{"name": "agents.example.com",
+		"admissionReviewVersions": ["v1"], "sideEffects": "None", "clientConfig": {"url": "https://127.0.0.1:1/"}, "objectSelector": {"matchLabels": {"agents.example.com/none": "true"}},
+		"rules": [{"apiGroups": ["kubevirt.io"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["virtualmachines"]}]}]}`, "create", "-f", "-")
+	remove := sync.OnceFunc(func() { mustKubectl(t, nil, "", "delete", "mutatingwebhookconfiguration", "zzz-agents") })
+	t.Cleanup(remove)
+	reported := func(is bool) {
+		t.Helper()
+		const series = `stencil_installation_findings{level="warning",subject="MutatingWebhookConfiguration zzz-agents"} 1`
+		harness.Eventually(t, fmt.Sprintf("%s is %t", series, is), func() error {
+			text, err := stencil.Manager.Metrics(t.Context())
+			if err == nil && strings.Contains(text, series) != is {
+				err = errors.New("it is not")
+			}
+			return err
+		})
+	}
+	reported(true)
+	harness.Eventually(t, "an event says why", func() error {
+		const want = "warning: may change VirtualMachines after Stencil has filled in their defaults, because its name sorts behind zz-stencil-defaults: give it a name"
+		if got := mustKubectl(t, nil, "", "get", "events", "--namespace=default", "-o", "jsonpath={.items[*].message}").Stdout; !strings.Contains(got, want) {
+			return errors.New(got)
+		}
+		return nil
+	})
+	remove()
+	reported(false)
 }
 
 func TestAMachineOfAForeignArchitectureIsReported(t *testing.T) {

@@ -87,7 +87,7 @@ func start(ctx context.Context) (stop func() error, err error) {
 		KubeVirt: true,
 		Log:      os.Stderr,
 		// The chart grants the permissions for MAC addresses; a separate test has some generated.
-		ManagerArgs: []string{"--defaulting-socket=" + sidecar.Socket(), "--defaulting-mac=never", "--audit-interval=2s"},
+		ManagerArgs: []string{"--defaulting-socket=" + sidecar.Socket(), "--defaulting-mac=never", "--audit-interval=2s", "--installation-interval=1s"},
 		Values:      map[string]any{"defaulting": map[string]any{"enabled": true, "mac": "generate"}},
 	}); err != nil {
 		return stop, err
