@@ -46,6 +46,10 @@ soak: preflight ## many captures at once, deleted at every step, and many restar
 	@hack/tool $(GATE_TOOLS) $(FULL_TOOLS) >/dev/null
 	@cd test && go build -o ../bin/tests ./runner && STENCIL_SOAK=1 exec ../bin/tests ./e2e/restarts ./e2e/capture
 
+.PHONY: test-matrix
+test-matrix: preflight ## the main path on other releases of Kubernetes and KubeVirt: hours; MATRIX="1.30/- -/1.9" and PACKAGES=./e2e/road for less
+	@hack/matrix.sh $(PACKAGES)
+
 .PHONY: oracle
 oracle: preflight ## layouts of the defaulter against those of KubeVirt's own converter, of each release; STENCIL_SEEDS=10 for more (a first build takes minutes)
 	@# Without a package go test shows what the tests count.

@@ -4,6 +4,8 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -20,7 +22,7 @@ var kubevirtDefinitions []byte
 // The schemas are generated from the API modules. KubeVirt's names, columns, subresources and storage versions are those of its
 // operator, because its Go types do not have them.
 func (p *Plane) InstallVirtualizationCRDs(ctx context.Context) error {
-	operator, err := decodeCRDs(kubevirtDefinitions)
+	operator, err := p.operatorDefinitions(ctx)
 	if err != nil {
 		return fmt.Errorf("decoding the definitions of KubeVirt's operator: %w", err)
 	}
@@ -44,6 +46,21 @@ func (p *Plane) InstallVirtualizationCRDs(ctx context.Context) error {
 	}
 	p.mark(virtualizationCRDs)
 	return nil
+}
+
+// operatorDefinitions returns the CRDs of KubeVirt's operator without their schemas. They are those of another release if STENCIL_ASSETS has its manifests.
+func (p *Plane) operatorDefinitions(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	const tool = "kubevirt-manifests"
+	if assets := os.Getenv("STENCIL_ASSETS"); assets != "" {
+		if _, err := os.Stat(filepath.Join(assets, tool)); err == nil {
+			read, err := p.manifests(ctx, tool)
+			if err != nil {
+				return nil, err
+			}
+			return read.crds, nil
+		}
+	}
+	return decodeCRDs(kubevirtDefinitions)
 }
 
 func (p *Plane) generatedCRDs(ctx context.Context, tool string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
