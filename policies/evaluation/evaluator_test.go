@@ -246,12 +246,24 @@ func TestRequestEnds(t *testing.T) {
 func TestWorkersAreBounded(t *testing.T) {
 	const workers = 3
 	var now, most atomic.Int64
+	full := make(chan struct{})
+	reached := sync.OnceFunc(func() { close(full) })
 	entries := make([]policyset.Entry, 50)
 	for i := range entries {
+		// No evaluation is left behind, which would make room for another.
+		entries[i].Timeout = time.Minute
 		entries[i].Policy = policy(fmt.Sprintf("p%02d", i), func(context.Context) (rego.Result, error) {
 			here := now.Add(1)
 			defer now.Add(-1)
 			for seen := most.Load(); here > seen && !most.CompareAndSwap(seen, here); seen = most.Load() {
+			}
+			if here == workers {
+				reached()
+			}
+			// The first wait until all workers are busy, whatever the scheduler does.
+			select {
+			case <-full:
+			case <-t.Context().Done():
 			}
 			for range 100 {
 				runtime.Gosched() // so that others can begin
