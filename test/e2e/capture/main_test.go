@@ -34,7 +34,7 @@ import (
 )
 
 // brief is false in `make soak`, which has more time: 500 captures at once instead of 100, and deletions and uninstallations at every
-// step instead of every other one.
+// step instead of every third one.
 var brief = os.Getenv("STENCIL_SOAK") == ""
 
 // limit bounds each wait.
