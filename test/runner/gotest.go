@@ -39,7 +39,7 @@ type event struct {
 // package that passes; everything if the call is verbose.
 func (m module) goTest(ctx context.Context, root string, environment []string, call runner, out io.Writer) ([]result, error) {
 	// `make lint` runs vet, of all packages.
-	arguments := []string{"test", "-json", "-vet=off", "-timeout=25m", "-tags=" + m.Tags}
+	arguments := []string{"test", "-json", "-vet=off", "-timeout=60m", "-tags=" + m.Tags}
 	if m.Parallel > 0 {
 		arguments = append(arguments, fmt.Sprintf("-p=%d", m.Parallel))
 	}
