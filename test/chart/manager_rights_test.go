@@ -200,7 +200,6 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 		"secrets stencil-webhook-ca": "get list watch update",
 	})
 	defaulting := rightsTo(map[string]string{
-		"admissionregistration.k8s.io/mutatingwebhookconfigurations": "list",
 		"kubevirt.io/kubevirts": "watch",
 		"admissionregistration.k8s.io/mutatingwebhookconfigurations zz-stencil-defaults": "create get list watch update patch",
 	})

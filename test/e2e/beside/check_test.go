@@ -31,6 +31,7 @@ func TestInstallCheck(t *testing.T) {
 		{"apiGroups":["apiextensions.k8s.io"],"resources":["customresourcedefinitions"],"verbs":["get"]},
 		{"apiGroups":["apiregistration.k8s.io"],"resources":["apiservices"],"verbs":["get"]},
 		{"apiGroups":["admissionregistration.k8s.io"],"resources":["validatingadmissionpolicies"],"verbs":["get"]},
+		{"apiGroups":["admissionregistration.k8s.io"],"resources":["mutatingwebhookconfigurations"],"verbs":["list"]},
 		{"apiGroups":["kubevirt.io"],"resources":["kubevirts"],"verbs":["list"]},
 		{"apiGroups":["cdi.kubevirt.io"],"resources":["cdis"],"verbs":["list"]},
 		{"apiGroups":["template.kubevirt.io"],"resources":["virtualmachinetemplates","virtualmachinetemplaterequests"],"verbs":["list"]}]}`, "create", "-f", "-")
