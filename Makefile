@@ -11,6 +11,8 @@ FULL_TOOLS := cdi-server cdi-manifests virtctl cert-manager cosign versitygw vir
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath -gcflags=all=-dwarf=false
 ARGS ?=
+# The namespace of KubeVirt in the manifest for virt-operator.
+NAMESPACE ?= kubevirt
 GENERATED := ':(glob)api/**/zz_generated.*' api/client/clientset charts/stencil/files docs/reference rego/schema/files
 # How many inputs a fuzz target tries. Not a time: the Go command reports the end of a duration as a failure now and then (go.dev/issue/75804).
 FUZZTIME ?= 60000x
@@ -94,6 +96,10 @@ bench: preflight ## the benchmarks of docs/performance.md (ARGS=--write records 
 build: preflight ## stencil-manager, stencil-apiserver, stencilctl and stencil-defaulter, into bin/
 	@go build -trimpath -tags grpcnotrace -o bin/ ./cmd/...
 	@cd cmd/stencil-defaulter && CGO_ENABLED=1 go build -trimpath -tags $(TAGS) -o ../../bin/ .
+
+.PHONY: build-installer-virt-operator
+build-installer-virt-operator: preflight ## the manifest that KubeVirt's virt-operator can embed, and its permissions, into dist/ (NAMESPACE=kubevirt, ARGS="--set manager.image.tag=…")
+	@go run ./hack/operatorbundle -helm "$$(hack/tool helm)" -namespace $(NAMESPACE) -- $(ARGS)
 
 .PHONY: preflight
 preflight:

@@ -81,8 +81,11 @@ type Options struct {
 	InstallationInterval time.Duration
 	// DefaultsWebhook reports whether defaults are filled in, by a webhook behind which no other should be.
 	DefaultsWebhook bool
-	// ProtectedObjects is the name of the ConfigMap with the objects to restore. If empty, none are restored.
-	ProtectedObjects string
+	// ProtectedObjects is the name of the ConfigMap with the objects to restore, or ProtectedObjectsRole that of a ClusterRole. If both are empty, none
+	// are restored.
+	ProtectedObjects, ProtectedObjectsRole string
+	// ProtectedObjectsTrust is the name of the ValidatingWebhookConfiguration with the caBundle of these objects.
+	ProtectedObjectsTrust string
 }
 
 // Audit are the settings of the audit; audit.Options describes them.
@@ -154,15 +157,17 @@ func Setup(mgr manager.Manager, o Options) error {
 			return err
 		}
 	}
-	if o.ProtectedObjects == "" {
+	if o.ProtectedObjects == "" && o.ProtectedObjectsRole == "" {
 		return nil
 	}
 	protection, err := selfprotection.New(selfprotection.Options{
-		ConfigMap:  types.NamespacedName{Namespace: o.Namespace, Name: o.ProtectedObjects},
-		Reader:     mgr.GetAPIReader(),
-		Client:     mgr.GetClient(),
-		Recorder:   mgr.GetEventRecorder("stencil-self-protection"),
-		Registerer: o.Registerer,
+		ConfigMap:   types.NamespacedName{Namespace: o.Namespace, Name: o.ProtectedObjects},
+		ClusterRole: o.ProtectedObjectsRole,
+		Trust:       o.ProtectedObjectsTrust,
+		Reader:      mgr.GetAPIReader(),
+		Client:      mgr.GetClient(),
+		Recorder:    mgr.GetEventRecorder("stencil-self-protection"),
+		Registerer:  o.Registerer,
 	})
 	if err != nil {
 		return err

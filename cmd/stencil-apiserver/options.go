@@ -5,7 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -31,7 +33,11 @@ type options struct {
 	shutdownDelay       time.Duration
 
 	certificates program.Certificates
-	apiServices  []string
+	tls          program.TLS
+	// certificateFile and keyFile are the files of the serving certificate, if they are given instead of a directory.
+	certificateFile, keyFile string
+	disableHTTP2             bool
+	apiServices              []string
 
 	authentication *genericoptions.DelegatingAuthenticationOptions
 	authorization  *genericoptions.DelegatingAuthorizationOptions
@@ -54,10 +60,20 @@ func (o *options) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"),
 		"Kubeconfig file with which to reach the API server; needed outside a cluster only.")
 	flags.StringVar(&o.user, "user", "",
-		"Full name of the user as which this server authenticates to the API server, such as system:serviceaccount:stencil-system:stencil-apiserver. Flag --apiserver-user of stencil-manager must have the same value.")
+		"Full name of the user as which this server authenticates to the API server, such as system:serviceaccount:stencil-system:stencil-apiserver. If empty, the server requests it from the API server. Flag --apiserver-user of stencil-manager must have the same value.")
 
 	flags.StringVar(&o.bindAddress, "bind-address", ":8443",
 		"Address on which the API, /metrics, /healthz, /livez and /readyz are served over HTTPS.")
+	flags.Func("secure-port", "Short for --bind-address with this port of all addresses, as virt-operator gives it to the server of its template component, and likewise the three flags below.", func(port string) error {
+		o.bindAddress = net.JoinHostPort("", port)
+		return nil
+	})
+	flags.StringVar(&o.certificateFile, "tls-cert-file", "",
+		"File tls.crt of the serving certificate: short for --certificate-source=files and --certificate-directory.")
+	flags.StringVar(&o.keyFile, "tls-private-key-file", "",
+		"File tls.key in the same directory.")
+	flags.BoolVar(&o.disableHTTP2, "disable-http2-serving", false,
+		"Offer HTTP/1.1 only.")
 	flags.StringVar(&o.pprofBindAddress, "pprof-bind-address", "",
 		"Address on which Go profiles are served over plain HTTP at /debug/pprof/; empty serves none.")
 	flags.IntVar(&o.maxRequests, "max-requests-in-flight", 400,
@@ -71,6 +87,7 @@ func (o *options) bind(flags *pflag.FlagSet) {
 
 	certificates := flag.NewFlagSet("", flag.ContinueOnError)
 	o.certificates.Bind(certificates)
+	o.tls.Bind(certificates)
 	flags.AddGoFlagSet(certificates)
 	flags.StringSliceVar(&o.apiServices, "api-services", nil,
 		"APIServices through which this server is called, each apiservice/NAME (source authority). stencil-manager writes their caBundle.")
@@ -99,6 +116,13 @@ func parse(arguments []string, environment program.Lookup, stderr io.Writer) (*o
 	if o.version {
 		return o, nil
 	}
+	if o.certificateFile != "" || o.keyFile != "" {
+		directory := filepath.Dir(o.certificateFile)
+		if o.certificateFile != filepath.Join(directory, "tls.crt") || o.keyFile != filepath.Join(directory, "tls.key") {
+			return nil, errors.New("--tls-cert-file, --tls-private-key-file: must be tls.crt and tls.key of one directory")
+		}
+		o.certificates.UseFiles(directory)
+	}
 	if o.certificates.Namespace == "" {
 		own, err := program.Namespace(environment)
 		if err != nil {
@@ -123,7 +147,6 @@ func (o *options) validate() error {
 			problems = append(problems, errors.New(what))
 		}
 	}
-	complain(o.user == "", "--user: must not be empty")
 	complain(o.maxRequests <= 0, "--max-requests-in-flight: must be positive")
 	complain(o.maxMutatingRequests <= 0, "--max-mutating-requests-in-flight: must be positive")
 	complain(o.requestTimeout <= 0, "--request-timeout: must be positive")

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"crypto/tls"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +24,30 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestArgumentsOfKubeVirt parses the arguments of KubeVirt's own server of its template component, v0.2.2, with what virt-operator appends.
+func TestArgumentsOfKubeVirt(t *testing.T) {
+	o, err := parse([]string{
+		"--disable-http2-serving", "--secure-port=9443",
+		"--tls-cert-file=/tmp/k8s-api-server/api-cert/tls.crt", "--tls-private-key-file=/tmp/k8s-api-server/api-cert/tls.key",
+		"-v", "4", "--tls-cipher-suites", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "--tls-min-version", "VersionTLS12",
+	}, inPod, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !o.disableHTTP2 || o.bindAddress != ":9443" || o.certificates.Source != program.SourceFiles || o.certificates.Directory != "/tmp/k8s-api-server/api-cert" {
+		t.Errorf("%+v", o)
+	}
+	if want := []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}; !slices.Equal(o.tls.CipherSuites, want) || o.tls.MinVersion != tls.VersionTLS12 {
+		t.Errorf("TLS: %+v", o.tls)
+	}
+	if !o.zap.Level.Enabled(-2) || o.zap.Level.Enabled(-3) {
+		t.Errorf("the level of the log is %v", o.zap.Level)
+	}
+	if _, err := parse([]string{"--tls-cert-file=/a/tls.crt", "--tls-private-key-file=/b/tls.key"}, inPod, io.Discard); err == nil {
+		t.Error("files of two directories were accepted")
+	}
+}
+
 func TestRunWithoutAServer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		arguments              []string
@@ -33,8 +59,7 @@ func TestRunWithoutAServer(t *testing.T) {
 		"a word that is no flag":   {arguments: []string{"serve"}, want: program.ExitUsage, wantStderr: `stencil-apiserver: arguments are not taken: ["serve"]`},
 		"everything that is wrong, at once": {
 			arguments: []string{"--max-requests-in-flight=0", "--certificate-duration=0s", "--certificate-settle-time=-1s", "--api-services=converting/x"}, want: program.ExitUsage,
-			wantStderr: "stencil-apiserver: --user: must not be empty\n" +
-				"--max-requests-in-flight: must be positive\n" +
+			wantStderr: "stencil-apiserver: --max-requests-in-flight: must be positive\n" +
 				"--certificate-duration: must be positive\n" +
 				"--certificate-settle-time: must not be negative\n" +
 				`--api-services: webhook configuration "converting/x": `,

@@ -9,11 +9,14 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/request/union"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/util/compatibility"
+	authentication "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/utils/clock"
@@ -33,6 +36,9 @@ const maximumStreams = 1000
 
 // serve runs the server until ctx ends and requests in flight are answered.
 func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Logger) error {
+	if err := o.completeUser(ctx, config); err != nil {
+		return err
+	}
 	registry := legacyregistry.Registerer()
 	if err := currentBuild().Register(registry); err != nil {
 		return err
@@ -79,6 +85,23 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	return err
 }
 
+// completeUser requests the name of the server's user from the API server if it is not given.
+func (o *options) completeUser(ctx context.Context, config *rest.Config) error {
+	if o.user != "" {
+		return nil
+	}
+	client, err := authentication.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making the client of the API server: %w", err)
+	}
+	review, err := client.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("requesting the name of the server's user: %w", err)
+	}
+	o.user = review.Status.UserInfo.Username
+	return nil
+}
+
 // newServer builds the server.
 func newServer(o *options, config *rest.Config, templates *templatecache.Cache, sizes *instancetypecache.Cache, source certificates.Source) (*genericapiserver.GenericAPIServer, error) {
 	scheme, codecs, err := apiserver.Codecs()
@@ -108,6 +131,9 @@ func newServer(o *options, config *rest.Config, templates *templatecache.Cache, 
 		Listener:                     listener,
 		Cert:                         servingcert.New(source),
 		HTTP2MaxStreamsPerConnection: maximumStreams,
+		DisableHTTP2:                 o.disableHTTP2,
+		MinTLSVersion:                o.tls.MinVersion,
+		CipherSuites:                 o.tls.CipherSuites,
 	}
 	if err := o.authentication.ApplyTo(&settings.Authentication, settings.SecureServing, settings.OpenAPIConfig); err != nil {
 		return nil, fmt.Errorf("setting up authentication: %w", err)

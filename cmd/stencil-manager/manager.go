@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"time"
 
@@ -32,6 +33,16 @@ const (
 // exitMargin is the time, beyond --shutdown-timeout, in which the manager stops everything else.
 const exitMargin = 5 * time.Second
 
+// metrics returns the options of the server of the metrics.
+func (o *options) metrics() metricsserver.Options {
+	return metricsserver.Options{
+		BindAddress:   o.metricsBindAddress,
+		SecureServing: o.metricsCertPath != "",
+		CertDir:       o.metricsCertPath,
+		TLSOpts:       []func(*tls.Config){o.tls.Limit},
+	}
+}
+
 // newManager returns a controller-runtime manager that can read only what the reconcilers need.
 func newManager(o *options, config *rest.Config) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
@@ -58,7 +69,7 @@ func newManager(o *options, config *rest.Config) (manager.Manager, error) {
 		LeaseDuration:                 ptr.To(leaseDuration),
 		RenewDeadline:                 ptr.To(renewDeadline),
 		RetryPeriod:                   ptr.To(retryPeriod),
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsBindAddress},
+		Metrics:                       o.metrics(),
 		HealthProbeBindAddress:        o.healthProbeBindAddress,
 		PprofBindAddress:              o.pprofBindAddress,
 		GracefulShutdownTimeout:       ptr.To(o.shutdownTimeout + exitMargin),

@@ -34,7 +34,10 @@ type options struct {
 	leaderElectionID        string
 	leaderElectionNamespace string
 
-	certificates          program.Certificates
+	certificates program.Certificates
+	tls          program.TLS
+	// metricsCertPath is the directory of the serving certificate of the metrics. If empty, they are served over plain HTTP.
+	metricsCertPath       string
 	webhookConfigurations program.List
 	apiServices           program.List
 
@@ -78,8 +81,10 @@ type options struct {
 	policyStatisticsInterval time.Duration
 	// replica is the name of the pod.
 	replica string
-	// protectedObjects is the name of the ConfigMap with the objects to restore.
+	// protectedObjects is the name of the ConfigMap with the objects to restore, or of a ClusterRole.
 	protectedObjects string
+	// protectedObjectsTrust is the name of the webhook configuration with the caBundle of these objects.
+	protectedObjectsTrust string
 	// policyLibrary is the name of the ConfigMap with the policies to apply.
 	policyLibrary string
 	// release is the Helm release, NAMESPACE/NAME, whose installation is checked every installationInterval.
@@ -114,7 +119,9 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.webhookBindAddress, "webhook-bind-address", ":9443",
 		"Address on which the webhooks are served over HTTPS.")
 	flags.StringVar(&o.metricsBindAddress, "metrics-bind-address", ":8080",
-		"Address on which Prometheus metrics are served over plain HTTP at /metrics; 0 serves none.")
+		"Address on which Prometheus metrics are served at /metrics; 0 serves none.")
+	flags.StringVar(&o.metricsCertPath, "metrics-cert-path", "",
+		"Directory of tls.crt and tls.key with which the metrics are served over HTTPS. They are read again when they change. If empty, the metrics are served over plain HTTP.")
 	flags.StringVar(&o.healthProbeBindAddress, "health-probe-bind-address", ":8081",
 		"Address of /healthz and /readyz, plain HTTP; 0 serves none.")
 	flags.StringVar(&o.pprofBindAddress, "pprof-bind-address", "",
@@ -138,6 +145,11 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"Namespace of the Lease; empty means the manager's own.")
 
 	o.certificates.Bind(flags)
+	flags.Func("webhook-cert-path", "Short for --certificate-source=files and --certificate-directory, as virt-operator gives it to the controller of its template component.", func(directory string) error {
+		o.certificates.UseFiles(directory)
+		return nil
+	})
+	o.tls.Bind(flags)
 	flags.Var(&o.webhookConfigurations, "webhook-configurations",
 		"Webhook configurations, separated by commas, to which the caBundle is written (source authority): mutating/NAME, validating/NAME, or NAME for both kinds.")
 	flags.Var(&o.apiServices, "api-services",
@@ -196,7 +208,9 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.DurationVar(&o.policyStatisticsInterval, "policy-statistics-interval", time.Minute,
 		"Minimum interval between two writes of a replica's counters of a policy to its status.")
 	flags.StringVar(&o.protectedObjects, "protected-objects", "",
-		"ConfigMap in the manager's own namespace that holds the manifests of webhook configurations and policies to restore when they are changed or deleted; empty restores none.")
+		"ConfigMap in the manager's own namespace that holds the manifests of webhook configurations and policies to restore when they are changed or deleted, or clusterrole/NAME of a ClusterRole that holds them in an annotation; empty restores none.")
+	flags.StringVar(&o.protectedObjectsTrust, "protected-objects-trust", "",
+		"ValidatingWebhookConfiguration from which webhooks among these manifests get their caBundle. If empty, another component writes it.")
 	flags.StringVar(&o.policyLibrary, "policy-library", "",
 		"ConfigMap in the manager's own namespace that holds the policies of the library that are applied, and deleted when they are not in it any more; empty applies none.")
 	flags.StringVar(&o.release, "release", "",

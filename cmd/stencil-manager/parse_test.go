@@ -1,9 +1,11 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"flag"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -238,5 +240,34 @@ func TestRunWithoutAServer(t *testing.T) {
 func TestHelpIsNoError(t *testing.T) {
 	if _, err := parse([]string{"-h"}, environmentOf(nil), io.Discard); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("want %v, got %v", flag.ErrHelp, err)
+	}
+}
+
+// TestArgumentsOfKubeVirt parses the arguments of KubeVirt's own controller of its template component, v0.2.2, with what virt-operator appends.
+func TestArgumentsOfKubeVirt(t *testing.T) {
+	o, err := parse([]string{
+		"--metrics-bind-address=:8443", "--leader-elect", "--health-probe-bind-address=:8081",
+		"--metrics-cert-path=/tmp/k8s-metrics-server/metrics-certs", "--webhook-cert-path=/tmp/k8s-webhook-server/serving-certs",
+		"-v", "3", "--tls-cipher-suites", "TLS_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "--tls-min-version", "VersionTLS13",
+	}, environmentOf(map[string]string{"POD_NAMESPACE": "kubevirt"}), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics, limited := o.metrics(), &tls.Config{}
+	metrics.TLSOpts[0](limited)
+	if metrics.BindAddress != ":8443" || !metrics.SecureServing || metrics.CertDir != "/tmp/k8s-metrics-server/metrics-certs" {
+		t.Errorf("metrics: %+v", metrics)
+	}
+	if !o.leaderElect || o.healthProbeBindAddress != ":8081" || o.webhookBindAddress != ":9443" || o.leaderElectionNamespace != "kubevirt" {
+		t.Errorf("%+v", o)
+	}
+	if o.certificates.Source != program.SourceFiles || o.certificates.Directory != "/tmp/k8s-webhook-server/serving-certs" {
+		t.Errorf("certificates: %+v", o.certificates)
+	}
+	if want := []uint16{tls.TLS_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}; !slices.Equal(limited.CipherSuites, want) || limited.MinVersion != tls.VersionTLS13 {
+		t.Errorf("TLS: %+v", limited)
+	}
+	if !o.zap.Level.Enabled(-1) || o.zap.Level.Enabled(-2) {
+		t.Errorf("the level of the log is %v", o.zap.Level)
 	}
 }

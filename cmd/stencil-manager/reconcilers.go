@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -12,6 +13,9 @@ import (
 	"github.com/vmstencil/stencil/reconcilers"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 )
+
+// clusterRolePrefix begins the value of --protected-objects that names a ClusterRole.
+const clusterRolePrefix = "clusterrole/"
 
 // exemptNames returns the names of --exempt-users.
 func (o *options) exemptNames() exemption.Names { return exemption.Parse(o.exemptUsers, o.namespace) }
@@ -41,6 +45,10 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 	populators, err := o.populatorKinds()
 	if err != nil {
 		return reconcilers.Options{}, err
+	}
+	protectedObjects, protectedObjectsRole := o.protectedObjects, ""
+	if role, ok := strings.CutPrefix(o.protectedObjects, clusterRolePrefix); ok {
+		protectedObjects, protectedObjectsRole = "", role
 	}
 	return reconcilers.Options{
 		Namespace:     o.namespace,
@@ -78,7 +86,9 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 		Replica:                  o.replica,
 		PolicyStatisticsInterval: o.policyStatisticsInterval,
 		PolicyLibrary:            o.policyLibrary,
-		ProtectedObjects:         o.protectedObjects,
+		ProtectedObjects:         protectedObjects,
+		ProtectedObjectsRole:     protectedObjectsRole,
+		ProtectedObjectsTrust:    o.protectedObjectsTrust,
 		Release:                  o.release,
 		InstallationInterval:     o.installationInterval,
 		DefaultsWebhook:          o.defaultingSocket != "",

@@ -30,6 +30,7 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	server, err := serving.New(serving.Options{
 		BindAddress:     o.webhookBindAddress,
 		Certificates:    source,
+		LimitTLS:        o.tls.Limit,
 		HTTP2:           o.webhookHTTP2,
 		Callers:         serving.Callers{AuthorityFile: o.webhookClientCAFile, Names: o.webhookClientNames},
 		ShutdownTimeout: o.shutdownTimeout,

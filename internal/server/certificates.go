@@ -62,6 +62,9 @@ func (c *Certificates) Bind(flags *flag.FlagSet) {
 		"How long an authority has to be published before a certificate of it takes the place of one that is trusted already (source authority).")
 }
 
+// UseFiles sets the source to the files of a directory.
+func (c *Certificates) UseFiles(directory string) { c.Source, c.Directory = SourceFiles, directory }
+
 // Validate returns everything that is wrong with the flags.
 func (c *Certificates) Validate() []error {
 	var problems []error

@@ -2,12 +2,14 @@ package server
 
 import (
 	"flag"
+	"strconv"
 
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// loggingUsage replaces the usage texts of controller-runtime's flags, which omit the defaults of these servers, or have others.
+// loggingUsage are the usage texts of the flags. Those of controller-runtime omit the defaults of these servers, or have others.
 var loggingUsage = map[string]string{
+	"v":                    "Verbosity as virt-operator gives it to KubeVirt's components: up to 2 is the same as --zap-log-level=info, 3 is debug, and more is more than debug.",
 	"zap-devel":            "Log for development: console encoder, level debug, stack traces from warnings on.",
 	"zap-encoder":          "Encoding of log lines: json or console. Default json.",
 	"zap-log-level":        "Least severe level that is logged: debug, info, error, panic, or a number for more than debug. Default info.",
@@ -15,9 +17,23 @@ var loggingUsage = map[string]string{
 	"zap-time-encoding":    "Encoding of times in the log: epoch, millis, nano, iso8601, rfc3339 or rfc3339nano. Default rfc3339.",
 }
 
+// kubeVirtVerbosity is the verbosity with which KubeVirt's components log by default.
+const kubeVirtVerbosity = 2
+
 // BindLogging registers the flags of the log.
 func BindLogging(flags *flag.FlagSet, options *zap.Options) {
 	options.BindFlags(flags)
+	flags.Func("v", "", func(text string) error {
+		verbosity, err := strconv.Atoi(text)
+		if err != nil {
+			return err
+		}
+		level := "info"
+		if verbosity > kubeVirtVerbosity {
+			level = strconv.Itoa(verbosity - kubeVirtVerbosity)
+		}
+		return flags.Set("zap-log-level", level)
+	})
 	for name, usage := range loggingUsage {
 		flags.Lookup(name).Usage = usage
 	}

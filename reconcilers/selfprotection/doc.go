@@ -2,7 +2,9 @@
 // their bindings. If one of them is changed or deleted, it is restored, with an event and a metric.
 //
 // The objects are defined in a ConfigMap of the release: each value is the manifest of one object, its key KIND.NAME.yaml. The chart
-// renders it from the same templates as the objects. Without the ConfigMap, or while it is being deleted, nothing is protected.
+// renders it from the same templates as the objects. Without the ConfigMap, or while it is being deleted, nothing is protected. KubeVirt's
+// virt-operator installs no ConfigMaps: then an annotation of a ClusterRole holds the manifests that virt-operator does not install, and the reconciler
+// creates these objects with the caBundle of a configuration that virt-operator writes.
 //
 // Gather: the ConfigMap and each object, directly from the API server. Decide ([decide], pure): which objects are missing or differ. Apply:
 // create or replace them. It runs on the leader when a watch of the ConfigMap or of the objects reports a change, and at an interval.

@@ -64,10 +64,11 @@ type manifest struct {
 	reported bool
 }
 
-// manifestsOf reads the ConfigMap, in the order of its keys. Manifests that cannot be read are left out and reported.
-func manifestsOf(configMap *corev1.ConfigMap) (manifests []manifest, problems []error) {
+// manifestsOf reads the ConfigMap, in the order of its keys. Webhooks get the caBundle, unless it is nil. Manifests that cannot be read are left out
+// and reported.
+func manifestsOf(configMap *corev1.ConfigMap, caBundle any) (manifests []manifest, problems []error) {
 	for _, key := range slices.Sorted(maps.Keys(configMap.Data)) {
-		one, err := readManifest(key, configMap.Data[key], configMap.Annotations)
+		one, err := readManifest(key, configMap.Data[key], configMap.Annotations, caBundle)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("reading %s: %w", key, err))
 			continue
@@ -77,7 +78,7 @@ func manifestsOf(configMap *corev1.ConfigMap) (manifests []manifest, problems []
 	return manifests, problems
 }
 
-func readManifest(key, text string, release map[string]string) (manifest, error) {
+func readManifest(key, text string, release map[string]string, caBundle any) (manifest, error) {
 	tree := map[string]any{}
 	if err := yaml.Unmarshal([]byte(text), &tree); err != nil {
 		return manifest{}, fmt.Errorf("decoding the manifest: %w", err)
@@ -93,6 +94,11 @@ func readManifest(key, text string, release map[string]string) (manifest, error)
 	for name, value := range release {
 		if strings.HasPrefix(name, releaseAnnotations) {
 			setAnnotation(object, name, value)
+		}
+	}
+	for _, webhook := range webhooksOf(object) {
+		if clientConfig, ok := webhook["clientConfig"].(map[string]any); ok && caBundle != nil {
+			clientConfig["caBundle"] = caBundle
 		}
 	}
 	raw, err := object.MarshalJSON() // sorts keys

@@ -51,7 +51,7 @@ func TestManifestsOf(t *testing.T) {
 		{name: "nothing is refused", key: "x", text: "", wantProblem: "is none of the kinds"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			manifests, problems := manifestsOf(configMap(tc.key, tc.text))
+			manifests, problems := manifestsOf(configMap(tc.key, tc.text), nil)
 			if tc.wantProblem != "" {
 				if len(manifests) != 0 || len(problems) != 1 || !strings.Contains(problems[0].Error(), tc.wantProblem) {
 					t.Fatalf("got %v and %v, want %q", manifests, problems, tc.wantProblem)
@@ -81,7 +81,7 @@ func TestAManifestNamesTheConfigMapThatItRequires(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			// An annotation of the ConfigMap with the manifests does not belong to them.
-			m, err := readManifest("ValidatingAdmissionPolicyBinding.b.yaml", tc.text, map[string]string{RequiresAnnotation: "other"})
+			m, err := readManifest("ValidatingAdmissionPolicyBinding.b.yaml", tc.text, map[string]string{RequiresAnnotation: "other"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestAManifestNamesTheConfigMapThatItRequires(t *testing.T) {
 
 func TestADigestTellsContentsApart(t *testing.T) {
 	read := func(text string) string {
-		m, err := readManifest("ValidatingAdmissionPolicy.p.yaml", text, nil)
+		m, err := readManifest("ValidatingAdmissionPolicy.p.yaml", text, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,5 +179,17 @@ func TestChanged(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestWebhooksGetTheTrustOfAnotherConfiguration(t *testing.T) {
+	const text = `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: a},
+		webhooks: [{name: w, clientConfig: {service: {namespace: n, name: s}}}]}`
+	m, err := readManifest("MutatingWebhookConfiguration.a.yaml", text, nil, "Q0E=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := caBundleOf(webhooksOf(m.object)["w"]); got != "Q0E=" {
+		t.Errorf("caBundle %v", got)
 	}
 }

@@ -28,8 +28,12 @@ const (
 
 // Options are what a Reconciler needs.
 type Options struct {
-	// ConfigMap names the ConfigMap with the manifests.
+	// ConfigMap names the ConfigMap with the manifests. With ClusterRole, only its namespace is used.
 	ConfigMap types.NamespacedName
+	// ClusterRole names the ClusterRole that holds the manifests in ManifestsAnnotation, if no ConfigMap does.
+	ClusterRole string
+	// Trust names the ValidatingWebhookConfiguration from which webhooks in the manifests get their caBundle. If empty, another component writes it.
+	Trust string
 	// Reader reads from the API server itself, not from a cache.
 	Reader client.Reader
 	// Client writes the objects.
@@ -129,7 +133,11 @@ func (r *Reconciler) gather(ctx context.Context) (state, release, error) {
 	}
 	gathered.quietUntil = quietAfter(written, r.seen)
 
-	manifests, problems := manifestsOf(found.configMap)
+	caBundle, err := r.trusted(ctx)
+	if err != nil {
+		return gathered, found, err
+	}
+	manifests, problems := manifestsOf(found.configMap, caBundle)
 	failed := errors.Join(problems...)
 	found.manifests, found.stored = map[identity]manifest{}, map[identity]*unstructured.Unstructured{}
 	for _, m := range manifests {
@@ -148,18 +156,15 @@ func (r *Reconciler) gather(ctx context.Context) (state, release, error) {
 // readRelease reads the ConfigMap and the owner that it names. configMap is nil in the result if one of them does not exist or is being
 // deleted.
 func (r *Reconciler) readRelease(ctx context.Context) (release, error) {
-	configMap := &corev1.ConfigMap{}
-	err := r.options.Reader.Get(ctx, r.options.ConfigMap, configMap)
-	if apierrors.IsNotFound(err) {
-		return release{}, nil
-	}
-	if err != nil {
-		return release{}, fmt.Errorf("reading the ConfigMap of the protected objects: %w", err)
-	}
-	if configMap.DeletionTimestamp != nil {
-		return release{}, nil
+	configMap, err := r.source(ctx)
+	if err != nil || configMap == nil {
+		return release{}, err
 	}
 	manager, _ := writer(configMap.ManagedFields)
+	if r.options.ClusterRole != "" {
+		// No release of Helm has the objects.
+		manager = fieldManager
+	}
 	found := release{configMap: configMap, manager: manager}
 	name := configMap.Annotations[OwnerAnnotation]
 	if name == "" {

@@ -6,6 +6,9 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,8 +27,13 @@ var protectedLabels = labels.Set{"app.kubernetes.io/part-of": "stencil"}
 // SetupWithManager adds the reconciler and its watches to the manager, which runs them on the leader. The watches hold
 // metadata only.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
-	watched := map[client.Object]cache.ByObject{
-		single.Metadata(corev1.SchemeGroupVersion.WithKind("ConfigMap")): single.Named(r.options.ConfigMap),
+	watched := map[client.Object]cache.ByObject{}
+	if r.options.ClusterRole != "" {
+		watched[single.Metadata(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))] = cache.ByObject{
+			Field: fields.OneTermEqualSelector(metav1.ObjectNameField, r.options.ClusterRole),
+		}
+	} else {
+		watched[single.Metadata(corev1.SchemeGroupVersion.WithKind("ConfigMap"))] = single.Named(r.options.ConfigMap)
 	}
 	for _, kind := range kinds {
 		watched[single.Metadata(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))] = cache.ByObject{Label: protectedLabels.AsSelector()}

@@ -21,7 +21,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		},
 		"an unknown provider of certificates": {
 			values: `{certificates: {provider: vault}}`,
-			want:   "at '/certificates/provider': value must be one of 'self-managed', 'cert-manager', 'secret'",
+			want:   "at '/certificates/provider': value must be one of 'self-managed', 'cert-manager', 'secret', 'virt-operator'",
 		},
 		"an entry point that is neither open nor closed": {
 			values: `{entryPoints: {clone: Ajar}}`,

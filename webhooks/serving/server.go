@@ -2,6 +2,7 @@ package serving
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log"
@@ -35,6 +36,8 @@ type Options struct {
 	BindAddress string
 	// Certificates supplies the serving certificate. Required.
 	Certificates CertificateSource
+	// LimitTLS limits versions and cipher suites. Default: TLS 1.2 and later.
+	LimitTLS func(*tls.Config)
 	// Callers restricts the clients. The zero value allows all.
 	Callers Callers
 	// HTTP2 enables HTTP/2 beside HTTP/1.1.
@@ -101,7 +104,7 @@ func (s *Server) Drain() {
 func (s *Server) Start(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           s.options.Callers.admit(s.mux),
-		TLSConfig:         s.options.Callers.restrict(tlsConfig(s.options.Certificates)),
+		TLSConfig:         s.options.Callers.restrict(tlsConfig(s.options.Certificates, s.options.LimitTLS)),
 		Protocols:         protocols(s.options.HTTP2),
 		IdleTimeout:       idleTimeout,
 		ReadHeaderTimeout: readHeaderTimeout,

@@ -12,11 +12,15 @@ type CertificateSource interface {
 }
 
 // tlsConfig returns the TLS configuration of the server.
-func tlsConfig(certificates CertificateSource) *tls.Config {
-	return &tls.Config{
+func tlsConfig(certificates CertificateSource, limit func(*tls.Config)) *tls.Config {
+	config := &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		GetCertificate: certificates.GetCertificate,
 	}
+	if limit != nil {
+		limit(config)
+	}
+	return config
 }
 
 // protocols returns the HTTP versions of the server. HTTP/2 is optional: one connection can open and cancel streams

@@ -4,9 +4,14 @@ app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{/* Label of a component; takes a list of the root and its name. virt-operator replaces app.kubernetes.io/component of the pods that it creates. */}}
+{{- define "stencil.componentLabel" -}}
+{{ eq (first .).Values.certificates.provider "virt-operator" | ternary "control-plane" "app.kubernetes.io/component" }}: {{ last . }}
+{{- end -}}
+
 {{- define "stencil.manager.selectorLabels" -}}
 {{ include "stencil.selectorLabels" . }}
-app.kubernetes.io/component: manager
+{{ include "stencil.componentLabel" (list . "manager") }}
 {{- end -}}
 
 {{/* Labels of every object. The chart's own win over commonLabels. */}}
@@ -21,7 +26,7 @@ app.kubernetes.io/component: manager
 
 {{- define "stencil.apiserver.selectorLabels" -}}
 {{ include "stencil.selectorLabels" . }}
-app.kubernetes.io/component: apiserver
+{{ include "stencil.componentLabel" (list . "apiserver") }}
 {{- end -}}
 
 {{- define "stencil.apiserver.labels" -}}

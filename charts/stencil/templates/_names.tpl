@@ -23,8 +23,32 @@ label's value.
 {{- default (include "stencil.manager.name" .) .Values.serviceAccount.name -}}
 {{- end -}}
 
+{{/*
+With provider virt-operator, the names of the Services and of the Secrets with certificates are those for which KubeVirt's virt-operator makes
+certificates.
+*/}}
 {{- define "stencil.webhook.service" -}}
+{{- if eq .Values.certificates.provider "virt-operator" -}}
+virt-template-webhook-service
+{{- else -}}
 {{ include "stencil.fullname" . }}-webhook
+{{- end -}}
+{{- end -}}
+
+{{- define "stencil.metrics.service" -}}
+{{- if eq .Values.certificates.provider "virt-operator" -}}
+virt-template-controller-manager-metrics-service
+{{- else -}}
+{{ include "stencil.fullname" . }}-metrics
+{{- end -}}
+{{- end -}}
+
+{{- define "stencil.apiserver.service" -}}
+{{- if eq .Values.certificates.provider "virt-operator" -}}
+virt-template-api-service
+{{- else -}}
+{{ include "stencil.apiserver.name" . }}
+{{- end -}}
 {{- end -}}
 
 {{/* Name of the objects of the hook that prepares an uninstallation, and the user name of its ServiceAccount in the API server. */}}
@@ -84,10 +108,12 @@ zz-{{ include "stencil.fullname" . }}-preview
 {{ include "stencil.fullname" . }}-webhook-ca
 {{- end -}}
 
-{{/* Secret with tls.crt and tls.key that is mounted into the manager (providers cert-manager and secret). */}}
+{{/* Secret with tls.crt and tls.key that is mounted into the manager (all providers but self-managed). */}}
 {{- define "stencil.serving.secret" -}}
 {{- if eq .Values.certificates.provider "secret" -}}
 {{ .Values.certificates.secret.name }}
+{{- else if eq .Values.certificates.provider "virt-operator" -}}
+kubevirt-virt-template-webhook-certs
 {{- else -}}
 {{ include "stencil.fullname" . }}-webhook-tls
 {{- end -}}
@@ -158,14 +184,16 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.apiserver.nam
 
 {{/* DNS names by which the API server calls it. */}}
 {{- define "stencil.apiserver.hosts" -}}
-- {{ include "stencil.apiserver.name" . }}.{{ .Release.Namespace }}.svc
-- {{ include "stencil.apiserver.name" . }}.{{ .Release.Namespace }}.svc.cluster.local
+- {{ include "stencil.apiserver.service" . }}.{{ .Release.Namespace }}.svc
+- {{ include "stencil.apiserver.service" . }}.{{ .Release.Namespace }}.svc.cluster.local
 {{- end -}}
 
-{{/* Secret with tls.crt and tls.key that is mounted into it (providers cert-manager and secret). */}}
+{{/* Secret with tls.crt and tls.key that is mounted into it (all providers but self-managed). */}}
 {{- define "stencil.apiserver.secret" -}}
 {{- if eq .Values.certificates.provider "secret" -}}
 {{ .Values.certificates.secret.name }}
+{{- else if eq .Values.certificates.provider "virt-operator" -}}
+kubevirt-virt-template-api-certs
 {{- else -}}
 {{ include "stencil.apiserver.name" . }}-tls
 {{- end -}}

@@ -24,14 +24,25 @@
 {{- else }}
 - --certificate-source=files
 - --certificate-directory=/etc/stencil/certificates
+{{- if eq .Values.certificates.provider "virt-operator" }}
+- --metrics-cert-path=/etc/stencil/metrics-certificates
+{{- end }}
 {{- end }}
 - --policy-webhooks={{ include "stencil.policies.configuration" . }}
 - --policy-webhooks-trust={{ include "stencil.validate.configuration" . }}
 - --policy-webhooks-address={{ default (printf "%s/%s" .Release.Namespace (include "stencil.webhook.service" .)) .Values.webhooks.url }}
 - --policy-webhooks-timeout={{ .Values.webhooks.timeoutSeconds }}s
+{{- if eq .Values.certificates.provider "virt-operator" }}
+# virt-operator creates no ConfigMap, and no webhook configuration that is not its own.
+- --protected-objects=clusterrole/{{ include "stencil.protection.name" . }}
+- --protected-objects-trust={{ include "stencil.validate.configuration" . }}
+{{- else }}
 - --protected-objects={{ include "stencil.protection.name" . }}
+{{- end }}
 - --policy-library={{ include "stencil.policyLibrary.name" . }}
+{{- if ne .Values.certificates.provider "virt-operator" }}
 - --release={{ .Release.Namespace }}/{{ .Release.Name }}
+{{- end }}
 {{- with .Values.policies.decisionLog.sample }}
 - --decision-log-sample={{ . }}
 {{- end }}

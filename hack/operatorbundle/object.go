@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"regexp"
+
+	"sigs.k8s.io/yaml"
+)
+
+// object is a Kubernetes object.
+type object map[string]any
+
+var separator = regexp.MustCompile(`(?m)^---[ \t]*$`)
+
+// decode returns the objects of a YAML stream.
+func decode(stream []byte) ([]object, error) {
+	var objects []object
+	for _, document := range separator.Split(string(stream), -1) {
+		var one object
+		if err := yaml.Unmarshal([]byte(document), &one); err != nil {
+			return nil, fmt.Errorf("decoding a manifest: %w\n%s", err, document)
+		}
+		if len(one) > 0 {
+			objects = append(objects, one)
+		}
+	}
+	return objects, nil
+}
+
+// encode returns a YAML stream. The keys of all maps are sorted.
+func encode(objects []object) ([]byte, error) {
+	var stream bytes.Buffer
+	for _, one := range objects {
+		document, err := yaml.Marshal(one)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s: %w", one, err)
+		}
+		stream.WriteString("---\n")
+		stream.Write(document)
+	}
+	return stream.Bytes(), nil
+}
+
+// String returns kind and name.
+func (o object) String() string { return o.kind() + "/" + o.name() }
+
+func (o object) kind() string { return o.text("kind") }
+func (o object) name() string { return o.child("metadata").text("name") }
+
+// child returns a map in the object; nil if there is none.
+func (o object) child(key string) object {
+	tree, _ := o[key].(map[string]any)
+	return tree
+}
+
+func (o object) text(key string) string {
+	text, _ := o[key].(string)
+	return text
+}
+
+func (o object) list(key string) []any {
+	items, _ := o[key].([]any)
+	return items
+}
+
+// annotate sets an annotation.
+func (o object) annotate(key, value string) {
+	metadata := o.child("metadata")
+	annotations := map[string]any{key: value}
+	maps.Copy(annotations, metadata.child("annotations"))
+	metadata["annotations"] = annotations
+}
