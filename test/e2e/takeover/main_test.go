@@ -45,10 +45,14 @@ type cluster struct {
 }
 
 // start starts a control plane with KubeVirt of a release. Its instance types are left out, because virt-api, whose webhooks would admit them, does not run.
-func start(t *testing.T, release controlplane.VirtOperatorRelease) *cluster {
+// Manifests are applied before.
+func start(t *testing.T, release controlplane.VirtOperatorRelease, manifests ...string) *cluster {
 	t.Helper()
 	c := &cluster{controlplane.StartFor(t, controlplane.Options{ControllerManager: true, Services: true}), t}
 	c.operator(release)
+	for _, path := range manifests {
+		c.must("", "create", "-f", path)
+	}
 	c.must(`{"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {"namespace": "kubevirt", "name": "kubevirt"},
 		"spec": {"configuration": {"commonInstancetypesDeployment": {"enabled": false}}}}`, "create", "-f", "-")
 	c.settled(release)

@@ -2,15 +2,14 @@ package takeover_test
 
 import (
 	"crypto/tls"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vmstencil/stencil/test/harness"
 )
@@ -19,24 +18,11 @@ import (
 // the certificate that virt-operator has made for it.
 func (c *cluster) admits(service, secret string) {
 	c.t.Helper()
-	var pair tls.Certificate
-	harness.Eventually(c.t, "virt-operator has made the Secret "+secret, func() error {
-		result, err := c.Kubectl(c.t.Context(), nil, "", "get", "secret", secret, "--namespace=kubevirt", "-o", `jsonpath={.data.tls\.crt} {.data.tls\.key}`)
-		if err == nil && result.Code != 0 {
-			err = errors.New(result.Stderr)
-		}
-		if err != nil {
-			return err
-		}
-		certificate, key, _ := strings.Cut(result.Stdout, " ")
-		first, err1 := base64.StdEncoding.DecodeString(certificate)
-		second, err2 := base64.StdEncoding.DecodeString(key)
-		if err := errors.Join(err1, err2); err != nil {
-			return err
-		}
-		pair, err = tls.X509KeyPair(first, second)
-		return err
-	})
+	certificate := c.certificate(secret)
+	pair, err := tls.X509KeyPair(certificate["tls.crt"], certificate["tls.key"])
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
 		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
@@ -50,4 +36,25 @@ func (c *cluster) admits(service, secret string) {
 	server.StartTLS()
 	c.t.Cleanup(server.Close)
 	c.Network().Route("kubevirt", service, server.Listener.Addr().String())
+}
+
+// certificate returns the files of a certificate that virt-operator has made for a server, by name.
+func (c *cluster) certificate(secret string) map[string][]byte {
+	c.t.Helper()
+	var stored corev1.Secret
+	harness.Eventually(c.t, "virt-operator has made the Secret "+secret, func() error {
+		result, err := c.Kubectl(c.t.Context(), nil, "", "get", "secret", secret, "--namespace=kubevirt", "-o", "json")
+		if err == nil && result.Code != 0 {
+			err = errors.New(result.Stderr)
+		}
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(result.Stdout), &stored); err != nil {
+			return err
+		}
+		_, err = tls.X509KeyPair(stored.Data["tls.crt"], stored.Data["tls.key"])
+		return err
+	})
+	return map[string][]byte{"tls.crt": stored.Data["tls.crt"], "tls.key": stored.Data["tls.key"]}
 }
