@@ -37,6 +37,10 @@ func encode(objects []object) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encoding %s: %w", one, err)
 		}
+		// virt-operator splits what it has read at these characters, wherever they are.
+		if bytes.Contains(document, []byte("---")) {
+			return nil, fmt.Errorf("%s contains ---", one)
+		}
 		stream.WriteString("---\n")
 		stream.Write(document)
 	}

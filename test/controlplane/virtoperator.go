@@ -2,14 +2,11 @@ package controlplane
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,7 +18,6 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane/conflict"
 	"github.com/vmstencil/stencil/test/controlplane/kubelet"
-	"github.com/vmstencil/stencil/test/product"
 )
 
 // VirtOperator is the username of virt-operator.
@@ -86,47 +82,6 @@ func (p *Plane) StartVirtOperator(ctx context.Context, release VirtOperatorRelea
 	image := "VIRT_OPERATOR_IMAGE=quay.io/kubevirt/virt-operator:" + release.Version
 	_, err = p.startProcessWith([]string{image}, virtOperatorProcess, binary, "--kubeconfig="+user.Kubeconfig, "--listen="+address, "--port=8443")
 	return err
-}
-
-// virtOperator returns the path of the program of a release.
-func (p *Plane) virtOperator(ctx context.Context, release VirtOperatorRelease) (string, error) {
-	if release.Bundle == "" {
-		return p.tool(ctx, "virt-operator"+release.suffix)
-	}
-	root, err := product.Root()
-	if err != nil {
-		return "", err
-	}
-	// The tools module, and the flags of hack/tool, so that only the packages are compiled that depend on the manifest.
-	run := func(arguments ...string) ([]byte, error) {
-		command := exec.CommandContext(ctx, "go", arguments...)
-		command.Dir = filepath.Join(root, "test", "controlplane", "tools", "kubevirt"+release.suffix)
-		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
-		output, err := command.Output()
-		if exit := new(exec.ExitError); errors.As(err, &exit) {
-			err = fmt.Errorf("%w\n%s", err, exit.Stderr)
-		}
-		return output, err
-	}
-	source, err := run("list", "-m", "-f", "{{.Dir}}", "kubevirt.io/kubevirt")
-	if err != nil {
-		return "", fmt.Errorf("looking for the source of virt-operator: %w", err)
-	}
-	embedded := filepath.Join(strings.TrimSpace(string(source)), "pkg/virt-operator/resource/generate/components/data/virt-template/install-virt-operator.yaml")
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {embedded: release.Bundle}})
-	if err != nil {
-		return "", fmt.Errorf("encoding the overlay: %w", err)
-	}
-	replaced, binary := p.folder.file("overlay.json"), p.folder.file("virt-operator")
-	if err := os.WriteFile(replaced, overlay, 0o600); err != nil {
-		return "", fmt.Errorf("writing the overlay: %w", err)
-	}
-	_, err = run("build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags=-s -w -X kubevirt.io/client-go/version.gitVersion="+release.Version,
-		"-overlay="+replaced, "-o", binary, "kubevirt.io/kubevirt/cmd/virt-operator")
-	if err != nil {
-		return "", fmt.Errorf("building virt-operator with another template component: %w", err)
-	}
-	return binary, nil
 }
 
 const virtOperatorProcess = "virt-operator"

@@ -103,7 +103,7 @@ type GoldenImageVerification struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=4
 	// +kubebuilder:validation:items:MaxLength=4096
-	// +kubebuilder:validation:items:Pattern=`^\s*-----BEGIN PUBLIC KEY-----\s[A-Za-z0-9+/=\s]+-----END PUBLIC KEY-----\s*$`
+	// +kubebuilder:validation:items:Pattern=`^\s*-{5}BEGIN PUBLIC KEY-{5}\s[A-Za-z0-9+/=\s]+-{5}END PUBLIC KEY-{5}\s*$`
 	PublicKeys []string `json:"publicKeys"`
 }
 
