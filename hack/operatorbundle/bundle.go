@@ -39,6 +39,7 @@ func bundle(rendered []object) ([]object, error) {
 	var manifests, role object
 	for _, one := range rendered {
 		clean(one)
+		parenthesize(one)
 		switch {
 		case one.String() == "ConfigMap/"+protected:
 			manifests = one.child("data")
@@ -73,6 +74,16 @@ func clean(one object) {
 		delete(metadata.child("labels"), "app.kubernetes.io/managed-by")
 		delete(metadata.child("labels"), "helm.sh/chart")
 		delete(metadata.child("annotations"), "helm.sh/resource-policy")
+	}
+}
+
+// parenthesize puts expressions of policies that are a string between parentheses. virt-operator removes the single quotes in which YAML has them.
+func parenthesize(one object) {
+	for _, item := range one.child("spec").list("variables") {
+		variable, _ := item.(map[string]any)
+		if text := object(variable).text("expression"); strings.HasPrefix(text, `"`) {
+			variable["expression"] = "(" + text + ")"
+		}
 	}
 }
 

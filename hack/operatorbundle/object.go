@@ -29,6 +29,10 @@ func decode(stream []byte) ([]object, error) {
 	return objects, nil
 }
 
+// changed are texts that no manifest may contain, wherever they are: virt-operator 1.9 separates the objects of what it has written at the first one,
+// and removes the single quotes of the others.
+var changed = []string{"---", "'{{", "}}'", ` '"`, "\"'\n"}
+
 // encode returns a YAML stream. The keys of all maps are sorted.
 func encode(objects []object) ([]byte, error) {
 	var stream bytes.Buffer
@@ -37,9 +41,10 @@ func encode(objects []object) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encoding %s: %w", one, err)
 		}
-		// virt-operator splits what it has read at these characters, wherever they are.
-		if bytes.Contains(document, []byte("---")) {
-			return nil, fmt.Errorf("%s contains ---", one)
+		for _, text := range changed {
+			if bytes.Contains(document, []byte(text)) {
+				return nil, fmt.Errorf("%s contains %q, which virt-operator changes", one, text)
+			}
 		}
 		stream.WriteString("---\n")
 		stream.Write(document)
