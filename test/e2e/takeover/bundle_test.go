@@ -40,18 +40,17 @@ func TestVirtOperatorInstallsStencil(t *testing.T) {
 	}
 
 	c.server("virt-template-apiserver", "virt-template-api-service")
+	// The API server calls no APIService without endpoints, and simulated pods have a loopback address, which no EndpointSlice may have.
+	c.must(`{"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+		"metadata": {"namespace": "kubevirt", "name": "virt-template-api-service", "labels": {"kubernetes.io/service-name": "virt-template-api-service"}},
+		"ports": [{"name": "https", "port": 8443}], "endpoints": [{"addresses": ["192.0.2.1"], "conditions": {"ready": true}}]}`, "create", "-f", "-")
 	controller := c.server("virt-template-controller", "virt-template-webhook-service")
 	c.admits("virt-api", "kubevirt-virt-api-certs")
 	if got, want := c.serverName(controller.MetricsURL()), "virt-template-controller-manager-metrics-service.kubevirt.svc"; !slices.Contains(got, want) {
 		t.Errorf("the certificate of the metrics is for %q", got)
 	}
-	harness.Eventually(t, "the manager has registered rendering", func() error {
-		result, err := c.Kubectl(t.Context(), nil, "", "get", "mutatingwebhookconfiguration", "a-virt-template-render", "-o", `jsonpath={.webhooks[0].clientConfig.caBundle}`)
-		if err == nil && (result.Code != 0 || result.Stdout == "") {
-			err = fmt.Errorf("caBundle %q: %s", result.Stdout, result.Stderr)
-		}
-		return err
-	})
+	c.has("the manager has registered rendering", "mutatingwebhookconfiguration/a-virt-template-render", "{.webhooks[0].clientConfig.caBundle}", func(bundle string) bool { return bundle != "" })
+	c.has("the API server reaches stencil-apiserver", "apiservice/"+apiServices[1], `{.status.conditions[?(@.type=="Available")]}`, func(condition string) bool { return strings.Contains(condition, `"status":"True"`) })
 
 	c.must("", "create", "namespace", "golden")
 	c.must("", "create", "namespace", "team-a")
@@ -84,6 +83,18 @@ func TestVirtOperatorInstallsStencil(t *testing.T) {
 			}
 		}
 		return nil
+	})
+}
+
+// has waits until a field of an object has a value.
+func (c *cluster) has(what, object, path string, value func(string) bool) {
+	c.t.Helper()
+	harness.Eventually(c.t, what, func() error {
+		result, err := c.Kubectl(c.t.Context(), nil, "", "get", object, "-o", "jsonpath="+path)
+		if err == nil && (result.Code != 0 || !value(result.Stdout)) {
+			err = fmt.Errorf("%s %s: %q %s", object, path, result.Stdout, result.Stderr)
+		}
+		return err
 	})
 }
 
