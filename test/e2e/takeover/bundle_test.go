@@ -49,7 +49,11 @@ func TestVirtOperatorInstallsStencil(t *testing.T) {
 	if got, want := c.serverName(controller.MetricsURL()), "virt-template-controller-manager-metrics-service.kubevirt.svc"; !slices.Contains(got, want) {
 		t.Errorf("the certificate of the metrics is for %q", got)
 	}
-	c.has("the manager has registered rendering", "mutatingwebhookconfiguration/a-virt-template-render", "{.webhooks[0].clientConfig.caBundle}", func(bundle string) bool { return bundle != "" })
+	const rendering = "mutatingwebhookconfiguration/a-virt-template-render"
+	trusted := func(bundle string) bool { return bundle != "" }
+	c.has("the manager has registered rendering", rendering, "{.webhooks[0].clientConfig.caBundle}", trusted)
+	c.must("", "delete", rendering)
+	c.has("the manager has registered rendering again", rendering, "{.webhooks[0].clientConfig.caBundle}", trusted)
 	c.has("the API server reaches stencil-apiserver", "apiservice/"+apiServices[1], `{.status.conditions[?(@.type=="Available")]}`, func(condition string) bool { return strings.Contains(condition, `"status":"True"`) })
 
 	c.must("", "create", "namespace", "golden")
