@@ -44,9 +44,9 @@ type Extent struct {
 	Rest bool
 }
 
-// Read reads what a cluster has. name is that of Stencil's Helm release.
-func Read(ctx context.Context, client Client, name string, extent Extent) (installation.State, error) {
-	s := installation.State{Objects: map[string]installation.Object{}, Templates: -1, Requests: -1}
+// Read reads what a cluster has. release is the name of Stencil's Helm release, of which webhooks say what serves the API of templates.
+func Read(ctx context.Context, client Client, release string, extent Extent) (installation.State, error) {
+	s := installation.State{Objects: map[string]installation.Object{}, Templates: -1, Requests: -1, TemplateAPI: installation.Own}
 	var err error
 	if s.APIServer, err = client.Version(ctx); err != nil {
 		return s, err
@@ -68,7 +68,7 @@ func Read(ctx context.Context, client Client, name string, extent Extent) (insta
 			}
 		}
 	}
-	policy, err := get(Policies, Guard(name))
+	policy, err := get(Policies, Guard(release))
 	if err != nil {
 		return s, err
 	}
@@ -92,7 +92,11 @@ func Read(ctx context.Context, client Client, name string, extent Extent) (insta
 	if extent.Webhooks {
 		err := client.List(ctx, webhooks, "", func(object map[string]any) error {
 			metadata := machine.MapAt(object, "metadata")
-			name, own := machine.StringAt(metadata, "name"), machine.StringAt(machine.MapAt(metadata, "labels"), "app.kubernetes.io/part-of") == "stencil"
+			labels := machine.MapAt(metadata, "labels")
+			name, own := machine.StringAt(metadata, "name"), machine.StringAt(labels, "app.kubernetes.io/part-of") == "stencil"
+			if api := machine.StringAt(machine.MapAt(metadata, "annotations"), installation.AnnotationTemplateAPI); own && api != "" && machine.StringAt(labels, "app.kubernetes.io/instance") == release {
+				s.TemplateAPI = installation.TemplateAPI(api)
+			}
 			if defaults := own && strings.HasSuffix(name, "-defaults"); defaults || !own && changesMachines(object) {
 				s.Webhooks = append(s.Webhooks, installation.Webhook{Name: name, Defaults: defaults})
 			}

@@ -44,6 +44,8 @@ type Options struct {
 	Config *rest.Config
 	// Release is Stencil's Helm release, NAMESPACE/NAME.
 	Release string
+	// TemplateAPI is the component that serves the API of templates.
+	TemplateAPI installation.TemplateAPI
 	// Interval is the time between two checks.
 	Interval time.Duration
 	// Webhooks reports whether webhooks are checked that are called after Stencil's defaults.
@@ -97,6 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	state.TemplateAPI = r.options.TemplateAPI
 	r.report(ctx, state, installation.Check(state, r.options.Release))
 	return reconcile.Result{RequeueAfter: r.options.Interval}, nil
 }

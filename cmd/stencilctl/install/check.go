@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -32,6 +33,7 @@ type check struct {
 	cluster cluster.Flags
 	format  *cli.Format
 	release string
+	api     string
 }
 
 func newCheck(streams cli.Streams) *cobra.Command {
@@ -52,6 +54,7 @@ mutatingwebhookconfigurations, and templates and their requests in all namespace
 		RunE:              func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
 	}
 	command.Flags().StringVar(&c.release, "release", "stencil-system/stencil", "NAMESPACE/NAME of Stencil's Helm release")
+	command.Flags().StringVar(&c.api, "template-api", "", "the chart's value templateAPI that is to be installed, Own or External; by default that of the installed release, or else Own")
 	c.cluster.RegisterUnnamespaced(command.Flags())
 	c.format.Register(command, "output", "o")
 	return command
@@ -62,6 +65,10 @@ func (c *check) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	api := installation.TemplateAPI(c.api)
+	if api != "" && api != installation.Own && api != installation.External {
+		return cli.Usage(fmt.Errorf("--template-api %s: write %s or %s", api, installation.Own, installation.External))
+	}
 	client, err := c.cluster.Client(c.streams.Err)
 	if err != nil {
 		return err
@@ -71,6 +78,7 @@ func (c *check) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	state.TemplateAPI = cmp.Or(api, state.TemplateAPI)
 	findings := installation.Check(state, c.release)
 	if err := c.write(findings); err != nil {
 		return err
