@@ -31,7 +31,7 @@ renders.
 {{- range list "virtualmachinetemplates.template.kubevirt.io" "virtualmachinetemplaterequests.template.kubevirt.io" -}}
 {{- with lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" . -}}
 {{- if eq "virt-operator" (dig "labels" "app.kubernetes.io/managed-by" "" .metadata) -}}
-{{- fail (printf "CustomResourceDefinition %s belongs to KubeVirt's own template component, which two installations cannot share: stencilctl install takeover --release %s/%s moves it with all templates, and stencilctl install check says what else to do" .metadata.name $.Release.Namespace $.Release.Name) -}}
+{{- fail (printf "CustomResourceDefinition %s belongs to KubeVirt's own template component, which two installations cannot share: stencilctl install takeover --release %s/%s moves it with all templates, templateAPI External leaves it to KubeVirt, and stencilctl install check says what else to do" .metadata.name $.Release.Namespace $.Release.Name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
