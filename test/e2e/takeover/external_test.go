@@ -125,7 +125,7 @@ func TestExternal(t *testing.T) {
 	c.denied(ada, vm("team-b", "bad", "golden/other"), "golden/other")
 	// KubeVirt's create makes VirtualMachines without a reference.
 	server := harness.User(t, c.Plane, "system:serviceaccount:kubevirt:virt-template-apiserver", gen.Group("system:serviceaccounts", "system:serviceaccounts:kubevirt"))
-	c.denied(server, gen.Manifest(gen.VM("bare", gen.InNamespace("team-b"), gen.LeastSpec())), "team-b")
+	c.denied(server, gen.Manifest(gen.VM("bare", gen.InNamespace("team-b"), gen.LeastSpec())), "ValidatingAdmissionPolicy 'stencil-governed-machines'")
 	as(server, gen.Manifest(gen.VM("bare", gen.InNamespace("team-a"), gen.LeastSpec())))
 
 	// Readiness, beside the condition of KubeVirt's controller, which replaces all conditions when it has read none.
