@@ -95,11 +95,10 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	_, name, _ := strings.Cut(r.options.Release, "/")
-	state, err := preflight.Read(ctx, r.client, name, preflight.Extent{Webhooks: r.options.Webhooks})
+	state, err := preflight.Read(ctx, r.client, name, preflight.Extent{TemplateAPI: r.options.TemplateAPI, Webhooks: r.options.Webhooks})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	state.TemplateAPI = r.options.TemplateAPI
 	r.report(ctx, state, installation.Check(state, r.options.Release))
 	return reconcile.Result{RequeueAfter: r.options.Interval}, nil
 }

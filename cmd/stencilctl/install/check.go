@@ -1,7 +1,6 @@
 package install
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -74,11 +73,10 @@ func (c *check) run(ctx context.Context) error {
 		return err
 	}
 	client.Namespace = ""
-	state, err := preflight.Read(ctx, reader{client}, name, preflight.Extent{Webhooks: true, Rest: true})
+	state, err := preflight.Read(ctx, reader{client}, name, preflight.Extent{TemplateAPI: api, Webhooks: true, Rest: true})
 	if err != nil {
 		return err
 	}
-	state.TemplateAPI = cmp.Or(api, state.TemplateAPI)
 	findings := installation.Check(state, c.release)
 	if err := c.write(findings); err != nil {
 		return err
