@@ -176,6 +176,11 @@ func TestExternal(t *testing.T) {
 		return nil
 	})
 	c.settled(controlplane.KubeVirt19)
+	for line := range strings.Lines(running.Logs()) {
+		if strings.Contains(line, `"level":"error"`) {
+			t.Errorf("the manager logs %s", line)
+		}
+	}
 	stop()
 	if ran := c.run("install remove"); ran.Code != 0 || strings.Contains(ran.Output, "VirtualMachineTemplateRequest") {
 		t.Errorf("remove: exit code %d:\n%s%s", ran.Code, ran.Output, ran.Problems)
