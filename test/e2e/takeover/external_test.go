@@ -131,6 +131,7 @@ func TestExternal(t *testing.T) {
 
 	// Readiness, beside the condition of KubeVirt's controller, which replaces all conditions when it has read none.
 	c.conditions("box", "Valid=True", "SourcesReady=True", "stencil.kubevirt.io/Ready=True")
+	c.must("", "wait", "vmt", "box", "--namespace=golden", "--for=condition=stencil.kubevirt.io/Ready", "--timeout=30s")
 	controller := harness.User(t, c.Plane, "system:serviceaccount:kubevirt:virt-template-controller-manager", gen.Group("system:serviceaccounts", "system:serviceaccounts:kubevirt"))
 	harness.Must(t, c.Plane, controller, "", "patch", "vmt", "box", "--namespace=golden", "--subresource=status", "--type=merge", "-p",
 		`{"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "Reconciled", "message": "KubeVirt's", "lastTransitionTime": "2026-11-25T10:00:00Z"}]}}`)
