@@ -32,6 +32,9 @@
 - --protected-objects={{ include "stencil.protection.name" . }}
 - --policy-library={{ include "stencil.policyLibrary.name" . }}
 - --release={{ .Release.Namespace }}/{{ .Release.Name }}
+{{- if eq .Values.templateAPI "External" }}
+- --template-api=External
+{{- end }}
 {{- with .Values.policies.decisionLog.sample }}
 - --decision-log-sample={{ . }}
 {{- end }}
