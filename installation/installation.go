@@ -22,6 +22,9 @@ var Definitions = []string{"virtualmachinetemplaterequests.template.kubevirt.io"
 var APIServices = []string{"v1alpha1.subresources.template.kubevirt.io", "v1beta1.subresources.template.kubevirt.io"}
 
 const (
+	// AnnotationTemplateAPI is External on the configuration of the render webhook of a release without definitions of its own.
+	AnnotationTemplateAPI = "stencil.kubevirt.io/template-api"
+
 	// LabelManagedBy is the label by which owners of objects are found.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	// ByOperator is its value for objects of virt-operator.
@@ -44,8 +47,21 @@ var (
 	oldestAPIServer = version.MustParseGeneric("1.30.0")
 )
 
+// TemplateAPI is the component that serves the API of templates: the chart's value templateAPI.
+type TemplateAPI string
+
+// Values of TemplateAPI.
+const (
+	// Own is Stencil.
+	Own TemplateAPI = "Own"
+	// External is KubeVirt's own template component.
+	External TemplateAPI = "External"
+)
+
 // State is what a cluster has.
 type State struct {
+	// TemplateAPI is that of the installed release, or that which is to be installed.
+	TemplateAPI TemplateAPI
 	// APIServer is the version of the API server.
 	APIServer string
 	KubeVirts []KubeVirt
@@ -126,7 +142,11 @@ func Check(s State, release string) []Finding {
 	for _, k := range s.KubeVirts {
 		on, why := k.Component()
 		component = component || on
-		findings = append(findings, k.finding(on, why))
+		if s.TemplateAPI == External {
+			findings = append(findings, k.external(on, why))
+		} else {
+			findings = append(findings, k.finding(on, why))
+		}
 	}
 	if len(s.KubeVirts) == 0 {
 		findings = append(findings, Finding{Warning, "KubeVirt", "not installed", "install it: VirtualMachines are its objects"})
@@ -138,16 +158,30 @@ func Check(s State, release string) []Finding {
 		findings = append(findings, Finding{Warning, "CDI", "not installed", "install it for disks that are imported or cloned, captures and golden images"})
 	}
 	for _, name := range slices.Concat(Definitions, APIServices) {
-		if one, is := s.Objects[name]; is {
+		one, is := s.Objects[name]
+		switch {
+		case is && s.TemplateAPI == External:
+			findings = append(findings, s.externalObject(name, one))
+		case is:
 			findings = append(findings, s.object(name, one, release, component))
 		}
 	}
-	if component && !slices.ContainsFunc(Definitions, func(name string) bool { _, is := s.Objects[name]; return is }) {
-		findings = append(findings, Finding{
-			Problem, "definitions", "KubeVirt's template component is on, and its definitions do not exist yet", "wait until KubeVirt has made them, or switch the component off: " + off(s.KubeVirts),
-		})
+	if (component || s.TemplateAPI == External) && !slices.ContainsFunc(Definitions, func(name string) bool { _, is := s.Objects[name]; return is }) {
+		findings = append(findings, s.undefined(component))
 	}
 	return append(findings, s.late()...)
+}
+
+// undefined returns the finding about definitions that KubeVirt is to make, and has not made.
+func (s State) undefined(component bool) Finding {
+	f := Finding{Problem, "definitions", "KubeVirt's template component is on, and its definitions do not exist yet", "wait until KubeVirt has made them"}
+	switch {
+	case !component:
+		f.Found, f.Action = "there are none, and Stencil brings none with templateAPI External", "switch KubeVirt's template component on, or set templateAPI to Own"
+	case s.TemplateAPI != External:
+		f.Action += ", or switch the component off: " + off(s.KubeVirts)
+	}
+	return f
 }
 
 // late returns the findings about webhooks that change VirtualMachines after Stencil has filled in their defaults. The API server calls configurations in the order of their
@@ -199,15 +233,49 @@ func (k KubeVirt) Component() (on bool, why string) {
 	return false, "its feature gate Template is off"
 }
 
-func (k KubeVirt) finding(on bool, why string) Finding {
+// state returns a KubeVirt and its template component, in words.
+func (k KubeVirt) state(on bool, why string) string {
 	text := fmt.Sprintf("%s/%s, %s, %s", k.Namespace, k.Name, cmp.Or(k.Version, "of an unknown version"), cmp.Or(k.Phase, "in an unknown phase"))
 	if k.Target != "" && k.Target != k.Version {
 		text += ", becomes " + k.Target
 	}
 	if on {
-		return Finding{OK, "KubeVirt", text + "; its template component is on: " + why, ""}
+		return text + "; its template component is on: " + why
 	}
-	f := Finding{OK, "KubeVirt", text + "; its template component is off: " + why, ""}
+	return text + "; its template component is off: " + why
+}
+
+// external returns the finding about a KubeVirt whose template component Stencil relies on.
+func (k KubeVirt) external(on bool, why string) Finding {
+	f := Finding{OK, "KubeVirt", k.state(on, why), ""}
+	if !on {
+		f.Level, f.Action = Problem, "virt-operator deletes the definitions with all templates, and Stencil brings none: "+k.on()
+	}
+	return f
+}
+
+// on returns how the component of a KubeVirt is switched on.
+func (k KubeVirt) on() string {
+	const gates = "spec.configuration.developerConfiguration."
+	switch {
+	case k.Deploy != nil && !*k.Deploy:
+		return command(k, true)
+	case slices.Contains(k.Disabled, gate):
+		return "remove Template from its " + gates + "disabledFeatureGates"
+	}
+	return "add Template to its " + gates + "featureGates"
+}
+
+// command returns the command that switches the component of a KubeVirt.
+func command(k KubeVirt, on bool) string {
+	return fmt.Sprintf(`kubectl patch kubevirt %s --namespace=%s --type=merge -p '{"spec": {"configuration": {"virtTemplateDeployment": {"enabled": %t}}}}'`, k.Name, k.Namespace, on)
+}
+
+func (k KubeVirt) finding(on bool, why string) Finding {
+	f := Finding{OK, "KubeVirt", k.state(on, why), ""}
+	if on {
+		return f
+	}
 	if found, err := version.ParseGeneric(k.Version); err == nil && found.LessThan(byDefault) && k.Deploy == nil && !slices.Contains(k.Disabled, gate) {
 		f.Level, f.Action = Warning, "before an upgrade to 1.9 or later, which switches it on: "+off([]KubeVirt{k})
 	}
@@ -218,22 +286,39 @@ func (k KubeVirt) finding(on bool, why string) Finding {
 func off(all []KubeVirt) string {
 	var commands []string
 	for _, k := range all {
-		patch := `{"spec": {"configuration": {"virtTemplateDeployment": {"enabled": false}}}}`
 		if found, err := version.ParseGeneric(k.Version); err == nil && found.LessThan(configurable) {
 			commands = append(commands, "upgrade to 1.8 first, which has spec.configuration.virtTemplateDeployment; then")
 		}
-		commands = append(commands, fmt.Sprintf("kubectl patch kubevirt %s --namespace=%s --type=merge -p '%s'", k.Name, k.Namespace, patch))
+		commands = append(commands, command(k, false))
 	}
 	return strings.Join(commands, " ")
 }
 
+// subject returns what a finding about a definition or an APIService is about.
+func subject(name string) (kind string, definition bool) {
+	if slices.Contains(Definitions, name) {
+		return "CustomResourceDefinition " + name, true
+	}
+	return "APIService " + name, false
+}
+
+// externalObject returns the finding about a definition or an APIService that KubeVirt is to own.
+func (s State) externalObject(name string, o Object) Finding {
+	kind, _ := subject(name)
+	who, _ := o.owner()
+	f := Finding{OK, kind, "belongs to " + who, ""}
+	switch {
+	case o.Deleting:
+		f.Level, f.Found, f.Action = Problem, "is being deleted, and belongs to "+who, "wait until it is gone, and KubeVirt has made it again"
+	case o.Labels[LabelManagedBy] != ByOperator:
+		f.Level, f.Action = Problem, "with templateAPI External it belongs to KubeVirt: stencilctl install release gives it back with all templates, or set templateAPI to Own"
+	}
+	return f
+}
+
 // object returns the finding about a definition or an APIService that exists.
 func (s State) object(name string, o Object, release string, component bool) Finding {
-	kind := "CustomResourceDefinition " + name
-	definition := slices.Contains(Definitions, name)
-	if !definition {
-		kind = "APIService " + name
-	}
+	kind, definition := subject(name)
 	who, of := o.owner()
 	f := Finding{OK, kind, "belongs to " + who, ""}
 	switch {

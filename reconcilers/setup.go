@@ -15,6 +15,7 @@ import (
 	"github.com/vmstencil/stencil/cache/objectkeys"
 	policycache "github.com/vmstencil/stencil/cache/policies"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/installation"
 	"github.com/vmstencil/stencil/internal/exemption"
 	"github.com/vmstencil/stencil/reconcilers/audit/observed"
 	"github.com/vmstencil/stencil/reconcilers/capture"
@@ -79,6 +80,8 @@ type Options struct {
 	// Release is Stencil's Helm release, NAMESPACE/NAME. If empty, the installation is not checked. InstallationInterval is the time between two checks.
 	Release              string
 	InstallationInterval time.Duration
+	// TemplateAPI is the component that serves the API of templates. Captures and the condition Ready of templates are those of External.
+	TemplateAPI installation.TemplateAPI
 	// DefaultsWebhook reports whether defaults are filled in, by a webhook behind which no other should be.
 	DefaultsWebhook bool
 	// ProtectedObjects is the name of the ConfigMap with the objects to restore, or ProtectedObjectsRole that of a ClusterRole. If both are empty, none
@@ -143,12 +146,13 @@ func Setup(mgr manager.Manager, o Options) error {
 	}
 	if o.Release != "" {
 		check, err := preflight.New(preflight.Options{
-			Config:     mgr.GetConfig(),
-			Release:    o.Release,
-			Interval:   o.InstallationInterval,
-			Webhooks:   o.DefaultsWebhook,
-			Recorder:   mgr.GetEventRecorder("stencil-installation"),
-			Registerer: o.Registerer,
+			Config:      mgr.GetConfig(),
+			Release:     o.Release,
+			TemplateAPI: o.TemplateAPI,
+			Interval:    o.InstallationInterval,
+			Webhooks:    o.DefaultsWebhook,
+			Recorder:    mgr.GetEventRecorder("stencil-installation"),
+			Registerer:  o.Registerer,
 		})
 		if err != nil {
 			return err
@@ -202,11 +206,15 @@ func setupReadiness(mgr manager.Manager, o Options) (*readiness.Dependents, erro
 		Lending:    o.DiskAccount != "",
 		DryRun:     o.ReadinessDryRun,
 		Populators: o.Populators,
+		External:   o.TemplateAPI == installation.External,
 	})
 }
 
 // setupCapture adds the reconciler that captures VirtualMachines as templates.
 func setupCapture(mgr manager.Manager, o Options) error {
+	if o.TemplateAPI == installation.External {
+		return nil
+	}
 	cluster, err := capture.NewCluster(mgr.GetConfig())
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/installation"
 	program "github.com/vmstencil/stencil/internal/server"
 )
 
@@ -90,6 +91,8 @@ type options struct {
 	// release is the Helm release, NAMESPACE/NAME, whose installation is checked every installationInterval.
 	release              string
 	installationInterval time.Duration
+	// templateAPI is the component that serves the API of templates: an installation.TemplateAPI.
+	templateAPI string
 	// namespace is the namespace of the manager.
 	namespace string
 
@@ -217,6 +220,8 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"NAMESPACE/NAME of the Helm release. The leader reports what its installation cannot stay beside, above all KubeVirt's own template component; empty reports nothing.")
 	flags.DurationVar(&o.installationInterval, "installation-interval", time.Minute,
 		"How often the leader checks that.")
+	flags.StringVar(&o.templateAPI, "template-api", string(installation.Own),
+		"Component that serves the API template.kubevirt.io: Own for Stencil, External for KubeVirt's own template component. With External the manager captures nothing, and reports the readiness of templates without the fields and the condition Ready that are not its own.")
 
 	flags.StringVar(&o.defaultingSocket, "defaulting-socket", "",
 		"Unix socket on which stencil-defaulter fills in defaults that guests see; empty fills in none.")

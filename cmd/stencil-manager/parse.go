@@ -10,6 +10,7 @@ import (
 
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/installation"
 	"github.com/vmstencil/stencil/internal/certificates/publication"
 	program "github.com/vmstencil/stencil/internal/server"
 )
@@ -115,6 +116,8 @@ func (o *options) validate() error {
 	complain(o.auditInterval <= 0, "--audit-interval: must be positive")
 	complain(o.installationInterval <= 0, "--installation-interval: must be positive")
 	complain(o.release != "" && strings.Count(o.release, "/") != 1, "--release: must be NAMESPACE/NAME, not %q", o.release)
+	complain(o.templateAPI != string(installation.Own) && o.templateAPI != string(installation.External),
+		"--template-api: must be %s or %s, not %q", installation.Own, installation.External, o.templateAPI)
 	if _, err := approval.ClusterAdditions(o.clusterAdditions...); err != nil {
 		problems = append(problems, fmt.Errorf("--cluster-additions: %w", err))
 	}

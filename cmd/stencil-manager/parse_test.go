@@ -174,6 +174,9 @@ func TestParseRefuses(t *testing.T) {
 			[]string{"--cluster-additions=spec.template.spec.tolerations,spec..x"}, pod,
 			`--cluster-additions: reading "spec..x": column 6: expected a field or * after the dot, found '.'`,
 		},
+		"the API of templates by an unknown component": {
+			[]string{"--template-api=Both"}, pod, `--template-api: must be Own or External, not "Both"`,
+		},
 		"names of callers without an authority": {
 			[]string{"--webhook-client-names=kube-apiserver"}, pod, "--webhook-client-names: needs --webhook-client-ca-file",
 		},

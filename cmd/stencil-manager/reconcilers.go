@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/installation"
 	"github.com/vmstencil/stencil/internal/exemption"
 	"github.com/vmstencil/stencil/reconcilers"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
@@ -91,6 +92,7 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 		ProtectedObjectsTrust:    o.protectedObjectsTrust,
 		Release:                  o.release,
 		InstallationInterval:     o.installationInterval,
+		TemplateAPI:              installation.TemplateAPI(o.templateAPI),
 		DefaultsWebhook:          o.defaultingSocket != "",
 	}, nil
 }

@@ -80,6 +80,18 @@ func TestInstallCheck(t *testing.T) {
 			webhook("virt-api-mutator", "kubevirt", "virtualmachines"), webhook("zz-stencil-defaults", "stencil", "virtualmachines"), webhook("zz-stencil-preview", "stencil", "virtualmachines"),
 			webhook("zzz-agents", "ours", "virtualmachines"), webhook("zzz-all", "ours", "*"), webhook("zzz-pods", "ours", "pods"),
 		}, ", ") + `]}`}}}},
+		"external": {"--template-api External", []map[string][]string{kubeVirtOf("v1.9.0", ""), withDefinitions(ofOperator, true, 2)}},
+		"external, as installed": {"", []map[string][]string{kubeVirtOf("v1.9.0", ""), withDefinitions(ofOperator, true, 2), {webhooksAt: {
+			`{"items": [{"metadata": {"name": "a-stencil-render", "labels": {"app.kubernetes.io/part-of": "stencil", "app.kubernetes.io/instance": "stencil"}, "annotations": {"stencil.kubevirt.io/template-api": "External"}}}]}`,
+		}}}},
+		"external, switched off":     {"--template-api External", []map[string][]string{kubeVirtOf("v1.9.0", `"virtTemplateDeployment": {"enabled": false}`), withDefinitions(ofOperator, true, 2)}},
+		"external, gate off":         {"--template-api External", []map[string][]string{kubeVirtOf("v1.9.0", `"developerConfiguration": {"disabledFeatureGates": ["Template"]}`)}},
+		"external, KubeVirt 1.8":     {"--template-api External", []map[string][]string{kubeVirtOf("v1.8.2", "")}},
+		"external, starting":         {"--template-api External", []map[string][]string{kubeVirtOf("v1.9.0", "")}},
+		"external, taken over":       {"--template-api External", []map[string][]string{kubeVirtOf("v1.9.0", ""), withDefinitions(ofHelm, true, 2)}},
+		"external, without KubeVirt": {"--template-api External", nil},
+		"no such API":                {"--template-api Both", nil},
+
 		"another release":  {"--release stencil/other", []map[string][]string{kubeVirtOf("v1.8.2", ""), withDefinitions(ofHelm, false, 0)}},
 		"by hand, as JSON": {"-o json", []map[string][]string{withDefinitions(plain, false, 0)}},
 		"no release":       {"--release stencil", nil},

@@ -2,6 +2,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -38,15 +39,18 @@ type Client interface {
 
 // Extent is what is read beside KubeVirt, the definitions and the APIServices.
 type Extent struct {
+	// TemplateAPI is that of the release. If empty, its webhooks say it, or else it is Own. The policy against the deletion of the definitions is not
+	// read for External, which has none.
+	TemplateAPI installation.TemplateAPI
 	// Webhooks are those that are called for VirtualMachines.
 	Webhooks bool
 	// Rest is CDI, and the numbers of templates and requests.
 	Rest bool
 }
 
-// Read reads what a cluster has. name is that of Stencil's Helm release.
-func Read(ctx context.Context, client Client, name string, extent Extent) (installation.State, error) {
-	s := installation.State{Objects: map[string]installation.Object{}, Templates: -1, Requests: -1}
+// Read reads what a cluster has. release is the name of Stencil's Helm release.
+func Read(ctx context.Context, client Client, release string, extent Extent) (installation.State, error) {
+	s := installation.State{Objects: map[string]installation.Object{}, Templates: -1, Requests: -1, TemplateAPI: cmp.Or(extent.TemplateAPI, installation.Own)}
 	var err error
 	if s.APIServer, err = client.Version(ctx); err != nil {
 		return s, err
@@ -68,11 +72,13 @@ func Read(ctx context.Context, client Client, name string, extent Extent) (insta
 			}
 		}
 	}
-	policy, err := get(Policies, Guard(name))
-	if err != nil {
-		return s, err
+	if extent.TemplateAPI != installation.External {
+		policy, err := get(Policies, Guard(release))
+		if err != nil {
+			return s, err
+		}
+		s.Guarded = policy != nil
 	}
-	s.Guarded = policy != nil
 	count := func(into *int) func(map[string]any) error {
 		*into = 0
 		return func(map[string]any) error { *into++; return nil }
@@ -92,7 +98,11 @@ func Read(ctx context.Context, client Client, name string, extent Extent) (insta
 	if extent.Webhooks {
 		err := client.List(ctx, webhooks, "", func(object map[string]any) error {
 			metadata := machine.MapAt(object, "metadata")
-			name, own := machine.StringAt(metadata, "name"), machine.StringAt(machine.MapAt(metadata, "labels"), "app.kubernetes.io/part-of") == "stencil"
+			labels := machine.MapAt(metadata, "labels")
+			name, own := machine.StringAt(metadata, "name"), machine.StringAt(labels, "app.kubernetes.io/part-of") == "stencil"
+			if api := machine.StringAt(machine.MapAt(metadata, "annotations"), installation.AnnotationTemplateAPI); own && api != "" && extent.TemplateAPI == "" && machine.StringAt(labels, "app.kubernetes.io/instance") == release {
+				s.TemplateAPI = installation.TemplateAPI(api)
+			}
 			if defaults := own && strings.HasSuffix(name, "-defaults"); defaults || !own && changesMachines(object) {
 				s.Webhooks = append(s.Webhooks, installation.Webhook{Name: name, Defaults: defaults})
 			}

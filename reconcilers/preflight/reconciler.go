@@ -44,6 +44,8 @@ type Options struct {
 	Config *rest.Config
 	// Release is Stencil's Helm release, NAMESPACE/NAME.
 	Release string
+	// TemplateAPI is the component that serves the API of templates.
+	TemplateAPI installation.TemplateAPI
 	// Interval is the time between two checks.
 	Interval time.Duration
 	// Webhooks reports whether webhooks are checked that are called after Stencil's defaults.
@@ -93,7 +95,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	_, name, _ := strings.Cut(r.options.Release, "/")
-	state, err := preflight.Read(ctx, r.client, name, preflight.Extent{Webhooks: r.options.Webhooks})
+	state, err := preflight.Read(ctx, r.client, name, preflight.Extent{TemplateAPI: r.options.TemplateAPI, Webhooks: r.options.Webhooks})
 	if err != nil {
 		return reconcile.Result{}, err
 	}

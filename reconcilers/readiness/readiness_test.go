@@ -475,6 +475,54 @@ func TestWhatSomebodyElseWroteIsPutRight(t *testing.T) {
 	}
 }
 
+func TestWhereKubeVirtServesTheAPI(t *testing.T) {
+	w, r, recorder := start(t, vmt(t, "box", fromFedora))
+	r.options.External = true
+	box := types.NamespacedName{Namespace: "golden", Name: "box"}
+	// The fake stores what is applied as the whole status.
+	write := func() string {
+		w.reconcile(r, "box")
+		if r.isNews(box, templatecache.Compile(w.templates[box])) {
+			t.Error("its own write is taken for news")
+		}
+		var got []string
+		for _, c := range w.templates[box].Status.Conditions {
+			got = append(got, fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason))
+		}
+		return strings.Join(got, " ")
+	}
+	if got, want := write(), "Valid=True/Compiled SourcesReady=False/NotFound stencil.kubevirt.io/Ready=False/SourcesNotReady"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if diff := cmp.Diff(v1beta1.TemplateSources{}, w.templates[box].Status.TemplateSources); diff != "" {
+		t.Errorf("fields that KubeVirt's definition does not have: %s", diff)
+	}
+	r.announcer.report(r.identify, true)
+	if got := <-recorder.Events; !strings.Contains(got, "Warning SourcesNotReady volume root: DataSource golden/fedora does not exist") {
+		t.Errorf("event %s", got)
+	}
+
+	// KubeVirt's controller writes its condition.
+	meta.SetStatusCondition(&w.templates[box].Status.Conditions, metav1.Condition{Type: "Ready", Status: "True", Reason: "Reconciled", Message: v1beta1.MessageReady})
+	if r.isNews(box, templatecache.Compile(w.templates[box])) {
+		t.Error("the condition of KubeVirt's controller is taken for news")
+	}
+	w.reconcile(r, "box")
+	if w.writes != 1 {
+		t.Errorf("%d writes although nothing changed", w.writes)
+	}
+
+	w.put(in(sources.DataSource, "fedora"), sources.Object{ReadyReported: true, Ready: true, To: in(sources.Claim, "disk")})
+	w.put(in(sources.Claim, "disk"), sources.Object{Ready: true})
+	if got, want := write(), "Valid=True/Compiled SourcesReady=True/AllReady stencil.kubevirt.io/Ready=True/Reconciled"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	r.announcer.report(r.identify, true)
+	if got := <-recorder.Events; !strings.Contains(got, "Normal Reconciled "+v1beta1.MessageReady) {
+		t.Errorf("event %s", got)
+	}
+}
+
 func TestATransitionKeepsItsTime(t *testing.T) {
 	w, r, _ := start(t, vmt(t, "box", fromFedora))
 	box := types.NamespacedName{Namespace: "golden", Name: "box"}

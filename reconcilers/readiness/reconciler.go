@@ -47,6 +47,9 @@ type Options struct {
 	Populators []sources.Populator
 	// DryRun enables dry runs of the VirtualMachine of every template.
 	DryRun bool
+	// External reports that KubeVirt's own template component serves the API: its controller writes the condition Ready, and its definition has
+	// conditions only.
+	External bool
 	// Clock provides the transition times of conditions. Default: the real clock.
 	Clock clock.WithTicker
 }
@@ -157,6 +160,10 @@ func sizes(found v1beta1.TemplateSources) string {
 
 func (r *Reconciler) apply(ctx context.Context, name types.NamespacedName, t *templatecache.Template, o observation) error {
 	status := &v1beta1.VirtualMachineTemplateStatus{Conditions: decide(o), TemplateSources: o.found}
+	if r.options.External {
+		meta.FindStatusCondition(status.Conditions, v1beta1.ConditionReady).Type = r.readyType()
+		status.TemplateSources = v1beta1.TemplateSources{}
+	}
 	changed := templatecache.Digest(&status.TemplateSources) != t.Sources
 	for i := range status.Conditions {
 		next, differs := statuswriter.Transition(t.Conditions(), status.Conditions[i], r.options.Clock.Now())
@@ -167,7 +174,7 @@ func (r *Reconciler) apply(ctx context.Context, name types.NamespacedName, t *te
 		// A write without a condition that does not apply any more removes it.
 		changed = changed || meta.FindStatusCondition(t.Conditions(), kind) != nil && meta.FindStatusCondition(status.Conditions, kind) == nil
 	}
-	ready := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionReady)
+	ready := meta.FindStatusCondition(status.Conditions, r.readyType())
 	r.metrics.observe(name, ready, meta.IsStatusConditionTrue(status.Conditions, v1beta1.ConditionBootSourceStale))
 	if !changed {
 		return nil
@@ -178,10 +185,18 @@ func (r *Reconciler) apply(ctx context.Context, name types.NamespacedName, t *te
 		return err
 	}
 	r.metrics.writes.Inc()
-	if changed, is := flipOf(t, meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionReady), *ready, o.found); is {
+	if changed, is := flipOf(t, meta.FindStatusCondition(t.Conditions(), r.readyType()), *ready, o.found); is {
 		r.announcer.add(changed)
 	}
 	return nil
+}
+
+// readyType is the type of the condition that reports whether a template is usable.
+func (r *Reconciler) readyType() string {
+	if r.options.External {
+		return v1beta1.ConditionStencilReady
+	}
+	return v1beta1.ConditionReady
 }
 
 // expect stores the state of a template after a write, so that its watch event is not processed as a change; a nil status removes it.
@@ -196,7 +211,7 @@ func (r *Reconciler) expect(name types.NamespacedName, t *templatecache.Template
 	if compliance := meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionPolicyCompliant); compliance != nil {
 		conditions = append(slices.Clone(conditions), *compliance)
 	}
-	r.echoes[name] = digest(t, conditions, templatecache.Digest(&status.TemplateSources))
+	r.echoes[name] = r.digest(t, conditions, templatecache.Digest(&status.TemplateSources))
 }
 
 // isNews reports whether a template differs from the last state that was written.
@@ -204,22 +219,22 @@ func (r *Reconciler) isNews(name types.NamespacedName, t *templatecache.Template
 	r.mutex.Lock()
 	expected, is := r.echoes[name]
 	r.mutex.Unlock()
-	return t == nil || !is || expected != digest(t, t.Conditions(), t.Sources)
+	return t == nil || !is || expected != r.digest(t, t.Conditions(), t.Sources)
 }
 
-// conditionTypes are the types of the conditions that are written or read here.
+// conditionTypes are the types of the conditions that are written or read here, except Ready.
 var conditionTypes = []string{
-	v1beta1.ConditionValid, v1beta1.ConditionSourcesReady, v1beta1.ConditionPolicyCompliant, v1beta1.ConditionDryRunSucceeded, v1beta1.ConditionReady,
+	v1beta1.ConditionValid, v1beta1.ConditionSourcesReady, v1beta1.ConditionPolicyCompliant, v1beta1.ConditionDryRunSucceeded,
 	v1beta1.ConditionDisksLent, v1beta1.ConditionBootSourceStale,
 }
 
 // digest returns a digest of a template with these conditions and sources. It does not contain the times of the conditions: stored times have
 // whole seconds.
-func digest(t *templatecache.Template, conditions []metav1.Condition, sources uint64) uint64 {
+func (r *Reconciler) digest(t *templatecache.Template, conditions []metav1.Condition, sources uint64) uint64 {
 	sum := fnv.New64a()
 	// Writing to a hash does not fail.
 	_, _ = fmt.Fprintf(sum, "%s %d %d %t ", t.UID, t.Generation, sources, lends(t))
-	for _, kind := range conditionTypes {
+	for _, kind := range append([]string{r.readyType()}, conditionTypes...) {
 		if c := meta.FindStatusCondition(conditions, kind); c != nil {
 			_, _ = fmt.Fprintf(sum, "%q %q %q %q %d ", c.Type, c.Status, c.Reason, c.Message, c.ObservedGeneration)
 		}

@@ -6,7 +6,8 @@
 //
 //   - It takes the Lease of the leader. The manager that held it exits, and every manager continues to serve webhooks, but reconciles nothing. So
 //     nothing new begins. The Lease is held for some time afterwards, in which the managers have to be deleted.
-//   - It concludes the VirtualMachineTemplateRequests: see [capture.Reconciler.Conclude].
+//   - It concludes the VirtualMachineTemplateRequests, unless their definition belongs to KubeVirt's own template component: see
+//     [capture.Reconciler.Conclude].
 //   - It removes the finalizer of the GoldenImages. Their DataSources and volumes stay as they are.
 //   - It deletes the Reports of the audit.
 //

@@ -23,6 +23,7 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/installation"
 	"github.com/vmstencil/stencil/reconcilers/audit"
 	"github.com/vmstencil/stencil/reconcilers/capture"
 )
@@ -38,6 +39,7 @@ const (
 var (
 	requests        = v1beta1.GroupVersion.WithResource("virtualmachinetemplaterequests")
 	goldenImages    = v1alpha1.GroupVersion.WithResource("goldenimages")
+	definitions     = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	virtualMachines = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
 )
 
@@ -96,7 +98,7 @@ func (r *run) run(ctx context.Context) error {
 		return err
 	}
 	failures := []error{
-		r.each(ctx, requests, "", r.conclude),
+		r.captured(ctx),
 		r.each(ctx, goldenImages, "", r.release),
 		r.each(ctx, audit.ReportResource, audit.ReportSelector, r.deleteReport),
 		r.each(ctx, virtualMachines, "", r.pending),
@@ -166,6 +168,20 @@ func (r *run) each(ctx context.Context, resource schema.GroupVersionResource, se
 			return errors.Join(failures...)
 		}
 	}
+}
+
+// captured has the requests end, if they are Stencil's. KubeVirt's own template component has the same kind and the same finalizer.
+func (r *run) captured(ctx context.Context) error {
+	definition, err := r.client.Resource(definitions).Get(ctx, requests.GroupResource().String(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading who owns the definition of %s: %w", requests.GroupResource(), err)
+	case definition.GetLabels()[installation.LabelManagedBy] == installation.ByOperator:
+		return nil
+	}
+	return r.each(ctx, requests, "", r.conclude)
 }
 
 func nameOf(object *unstructured.Unstructured) string {

@@ -1,6 +1,7 @@
 package uninstall
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/vmstencil/stencil/internal/fixture"
@@ -25,6 +27,7 @@ func removal(t *testing.T, steps *[]Step) *run {
 	t.Helper()
 	var objects []runtime.Object
 	for _, text := range []string{
+		`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: virtualmachinetemplaterequests.template.kubevirt.io, labels: {app.kubernetes.io/managed-by: Helm}}}`,
 		`{apiVersion: stencil.kubevirt.io/v1alpha1, kind: GoldenImage, metadata: {namespace: golden, name: fedora, finalizers: [stencil.kubevirt.io/golden-image, example.com/other]}}`,
 		`{apiVersion: stencil.kubevirt.io/v1alpha1, kind: GoldenImage, metadata: {namespace: golden, name: new}}`,
 		`{apiVersion: openreports.io/v1alpha1, kind: Report, metadata: {namespace: shop, name: stencil, labels: {app.kubernetes.io/managed-by: stencil-manager}}}`,
@@ -91,7 +94,7 @@ func TestADryRunChangesNothing(t *testing.T) {
 		t.Errorf("steps are %v", steps)
 	}
 	for _, action := range r.client.(*dynamicfake.FakeDynamicClient).Actions() {
-		if verb := action.GetVerb(); verb != "list" {
+		if verb := action.GetVerb(); verb != "list" && verb != "get" {
 			t.Errorf("%s %s", verb, action.GetResource().Resource)
 		}
 	}
@@ -121,5 +124,30 @@ func TestALeaseThatAManagerTookBack(t *testing.T) {
 	r := removal(t, &steps)
 	if err := r.lock.extend(t.Context(), true); err == nil || err.Error() != "manager manager-1 took Lease stencil-system/stencil-manager in the meantime: run it again" {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestRequestsOfKubeVirtAreNotTouched(t *testing.T) {
+	for owner, want := range map[string]bool{"Helm": true, "": true, "virt-operator": false} {
+		t.Run("requests of "+owner, func(t *testing.T) {
+			var steps []Step
+			r := removal(t, &steps)
+			definition, err := r.client.Resource(definitions).Get(t.Context(), requests.GroupResource().String(), metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			definition.SetLabels(map[string]string{"app.kubernetes.io/managed-by": owner})
+			if _, err := r.client.Resource(definitions).Update(t.Context(), definition, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if listed := slices.ContainsFunc(r.client.(*dynamicfake.FakeDynamicClient).Actions(), func(action clienttesting.Action) bool {
+				return action.GetVerb() == "list" && action.GetResource() == requests
+			}); listed != want {
+				t.Errorf("requests are listed: %t, want %t", listed, want)
+			}
+		})
 	}
 }

@@ -135,14 +135,15 @@ func TestFlagsOfAManagerBesideTheCluster(t *testing.T) {
 		release    string
 		defaulting bool
 		objects    []any
+		api        string
 	}{
-		{"stencil", false, []any{"secrets", "configmaps", "services"}}, {"stencil", false, []any{"networkpolicies.networking.k8s.io"}}, {"stencil", false, []any{}},
-		{"templates", false, []any{"secrets"}}, {"templates", true, []any{"secrets"}},
+		{"stencil", false, []any{"secrets", "configmaps", "services"}, "Own"}, {"stencil", false, []any{"networkpolicies.networking.k8s.io"}, "Own"},
+		{"stencil", false, []any{}, "External"}, {"templates", false, []any{"secrets"}, "Own"}, {"templates", true, []any{"secrets"}, "Own"},
 	} {
 		release := tc.release
 		t.Run(fmt.Sprintf("%s, defaulting %v, objects %v", release, tc.defaulting, tc.objects), func(t *testing.T) {
 			options := install.Options{Release: release, ManagerURL: "https://localhost:9443", Values: map[string]any{
-				"defaulting": map[string]any{"enabled": tc.defaulting}, "objects": map[string]any{"resources": tc.objects},
+				"defaulting": map[string]any{"enabled": tc.defaulting}, "objects": map[string]any{"resources": tc.objects}, "templateAPI": tc.api,
 			}}
 			objects, err := json.Marshal(tc.objects)
 			if err != nil {
@@ -150,7 +151,7 @@ func TestFlagsOfAManagerBesideTheCluster(t *testing.T) {
 			}
 			stdout, stderr, ok := helm(t, "", "install", release, chartFolder(t), "--namespace", install.Namespace, "--dry-run=client",
 				"--set", "apiserver.enabled=false", "--set", "manager.enabled=false", "--set", "webhooks.url="+options.ManagerURL, "--set", fmt.Sprintf("defaulting.enabled=%v", tc.defaulting),
-				"--set-json", "objects.resources="+string(objects))
+				"--set-json", "objects.resources="+string(objects), "--set", "templateAPI="+tc.api)
 			if !ok {
 				t.Fatal(stderr)
 			}

@@ -27,6 +27,18 @@ func TestValuesThatAreRefused(t *testing.T) {
 			values: `{entryPoints: {clone: Ajar}}`,
 			want:   "at '/entryPoints/clone': value must be one of 'Closed', 'Open'",
 		},
+		"templates of an unknown component": {
+			values: `{templateAPI: Both}`,
+			want:   "at '/templateAPI': value must be one of 'Own', 'External'",
+		},
+		"KubeVirt's API of templates, and Stencil's server of it": {
+			values: `{templateAPI: External, objects: {resources: []}}`,
+			want:   "templateAPI is External: set apiserver.enabled to false, because KubeVirt's own servers have process and create\n",
+		},
+		"KubeVirt's API of templates, and all that it does not have": {
+			values: `{templateAPI: External}`,
+			want:   "set apiserver.enabled to false, because KubeVirt's own servers have process and create; set objects.resources to [], because KubeVirt's definition of templates has no objects",
+		},
 		"entry points under their former name": {
 			values: `{doors: {clone: Open}}`,
 			want:   "at '/doors': value must be 'renamed to entryPoints'",

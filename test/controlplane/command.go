@@ -20,16 +20,27 @@ type Result struct {
 	Code int
 }
 
-// Kubectl runs the real kubectl as the given user, as the plane's administrator when nil, with stdin as its input. An exit code
+// Kubectl runs the real kubectl, or its code in a process that stays, as the given user, as the plane's administrator when nil, with stdin as its input. An exit code
 // other than 0 is a result, not an error. A replace that conflicts with the write of a controller is repeated, as a user would.
 func (p *Plane) Kubectl(ctx context.Context, as *User, stdin string, arguments ...string) (Result, error) {
 	for attempt := 1; ; attempt++ {
-		out, err := p.run(ctx, "kubectl", as, stdin, arguments)
+		out, err := p.kubectl(ctx, as, stdin, arguments)
 		conflict := out.Code != 0 && slices.Contains(arguments, "replace") && strings.Contains(out.Stderr, "(Conflict)")
 		if err != nil || !conflict || attempt == replaceAttempts {
 			return out, err
 		}
 	}
+}
+
+func (p *Plane) kubectl(ctx context.Context, as *User, stdin string, arguments []string) (Result, error) {
+	if !kubectlsRun(arguments) {
+		return p.run(ctx, "kubectl", as, stdin, arguments)
+	}
+	product.Depend()
+	if as == nil {
+		as = p.admin
+	}
+	return p.kubectls.run(ctx, p, as, stdin, arguments)
 }
 
 // replaceAttempts is how often kubectl replace is run at most. A manifest with a stale resource version always conflicts.
@@ -51,7 +62,7 @@ func (p *Plane) run(ctx context.Context, tool string, as *User, stdin string, ar
 	}
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, path, arguments...)
-	// These processes run for less than a second, thousands of times in a run: a quarter of kubectl's processor time was garbage collection.
+	// These processes run for a second or less: a quarter of their processor time was garbage collection.
 	command.Env = p.environment("KUBECONFIG="+as.Kubeconfig, "GOGC=off", "GOMEMLIMIT=1GiB")
 	command.Stdin = strings.NewReader(stdin)
 	command.Stdout, command.Stderr = &stdout, &stderr

@@ -79,7 +79,8 @@ type Plane struct {
 	processes  []*process
 	stopped    bool
 	// tools are the paths of the tools that were already requested.
-	tools map[string]string
+	tools    map[string]string
+	kubectls kubectls
 }
 
 // startLimit bounds each wait of a start. An overloaded host stretches it, see package deadline.
@@ -159,6 +160,7 @@ func (p *Plane) start(ctx context.Context) error {
 // Stop ends every process of the plane, waits for them, and removes the plane's folder unless Options.Dir named it. It may be
 // called more than once.
 func (p *Plane) Stop() error {
+	p.kubectls.stop()
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.stopped {

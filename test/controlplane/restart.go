@@ -113,7 +113,7 @@ func (p *Plane) halt(name string) error {
 	return nil
 }
 
-// resume starts a process that halt has killed with the same arguments. The new one takes the place of the former: Stop ends processes
+// resume starts a process that halt has killed with the same arguments and environment. The new one takes the place of the former: Stop ends processes
 // in the reverse order of their first start.
 func (p *Plane) resume(name string) (*process, error) {
 	former, err := p.process(name)
@@ -125,7 +125,7 @@ func (p *Plane) resume(name string) (*process, error) {
 	default:
 		return nil, fmt.Errorf("%s is running", name)
 	}
-	started, err := p.startProcess(name, former.command.Path, former.command.Args[1:]...)
+	started, err := p.startProcessWith(former.command.Env, name, former.command.Path, former.command.Args[1:]...)
 	if err != nil {
 		return nil, err
 	}

@@ -152,3 +152,18 @@ func TestWait(t *testing.T) {
 		}
 	})
 }
+
+func TestPause(t *testing.T) {
+	for name, tc := range map[string]struct{ waited, check, want time.Duration }{
+		"a check that costs nothing":        {time.Minute, time.Millisecond, 50 * time.Millisecond},
+		"the first check":                   {100 * time.Millisecond, 100 * time.Millisecond, 50 * time.Millisecond},
+		"a short wait for an expensive one": {2 * time.Second, time.Second, 500 * time.Millisecond},
+		"a long wait for an expensive one":  {time.Minute, time.Second, 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := pause(tc.waited, tc.check); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

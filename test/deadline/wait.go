@@ -10,9 +10,15 @@ import (
 const (
 	// sampleInterval is how often the load is read.
 	sampleInterval = 100 * time.Millisecond
-	// pollInterval is the pause between two checks of Wait.
+	// pollInterval is the shortest pause between two checks of Wait.
 	pollInterval = 50 * time.Millisecond
 )
+
+// pause returns the time between two checks of Wait. Many checks run kubectl, which takes a third of a second of processor time: without a pause that
+// grows, whatever waits would keep a core from what it waits for. It adds at most a quarter to a wait.
+func pause(waited, check time.Duration) time.Duration {
+	return max(pollInterval, min(waited/4, 3*check))
+}
 
 // ExceededError is the error of a wait that has used up its budget.
 type ExceededError struct {
@@ -75,10 +81,10 @@ func watch(ctx context.Context, cancel context.CancelCauseFunc, what string, lim
 func Wait(ctx context.Context, what string, limit time.Duration, complaint func(context.Context) error) error {
 	ctx, cancel := WithTimeout(ctx, what, limit)
 	defer cancel()
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
+	started := time.Now()
 	var last error
 	for {
+		began := time.Now()
 		err := complaint(ctx)
 		if err == nil {
 			return nil
@@ -90,7 +96,7 @@ func Wait(ctx context.Context, what string, limit time.Duration, complaint func(
 		select {
 		case <-ctx.Done():
 			return Failed(ctx, what, last)
-		case <-tick.C:
+		case <-time.After(pause(time.Since(started), time.Since(began))):
 		}
 	}
 }

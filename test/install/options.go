@@ -123,6 +123,9 @@ func (o Options) ManagerArgs() []string {
 			arguments = append(arguments, "--lent-object-resources="+strings.Join(texts(lent), ","))
 		}
 	}
+	if o.Values["templateAPI"] == "External" {
+		arguments = append(arguments, "--template-api=External")
+	}
 	entryPoints, _ := o.Values["entryPoints"].(map[string]any)
 	var open []string
 	for _, name := range slices.Sorted(maps.Keys(entryPoints)) {

@@ -54,7 +54,7 @@ func (o Options) plane() controlplane.Options {
 
 // Tools returns the names of the tools that Start needs, for a caller that builds them before.
 func (o Options) Tools() []string {
-	names := append(o.plane().Tools(), "kubectl", "helm")
+	names := append(o.plane().Tools(), "kubectls", "helm")
 	if !o.KubeVirt {
 		names = append(names, "kubevirt-crds")
 		if !o.CDI && !o.CDILater {

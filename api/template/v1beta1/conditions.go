@@ -7,6 +7,10 @@ const (
 	// request whose template has been created.
 	ConditionReady = "Ready"
 
+	// ConditionStencilReady replaces ConditionReady on templates where KubeVirt's own
+	// template component serves this API, whose controller writes Ready.
+	ConditionStencilReady = "stencil.kubevirt.io/Ready"
+
 	// ConditionProgressing is true on a request that is in progress. False ends the
 	// request, successful or not.
 	ConditionProgressing = "Progressing"

@@ -25,12 +25,42 @@ renders.
 {{- if and .Values.manager.metrics.serviceMonitor.enabled (not .Values.manager.metrics.enabled) -}}
 {{- fail "manager.metrics.serviceMonitor.enabled needs manager.metrics.enabled" -}}
 {{- end -}}
-{{- if .Values.crds.enabled -}}
+{{- if eq .Values.templateAPI "External" -}}
+{{- include "stencil.checkExternal" . -}}
+{{- else if .Values.crds.enabled -}}
 {{- range list "virtualmachinetemplates.template.kubevirt.io" "virtualmachinetemplaterequests.template.kubevirt.io" -}}
 {{- with lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" . -}}
 {{- if eq "virt-operator" (dig "labels" "app.kubernetes.io/managed-by" "" .metadata) -}}
-{{- fail (printf "CustomResourceDefinition %s belongs to KubeVirt's own template component, which two installations cannot share: stencilctl install takeover --release %s/%s moves it with all templates, and stencilctl install check says what else to do" .metadata.name $.Release.Namespace $.Release.Name) -}}
+{{- fail (printf "CustomResourceDefinition %s belongs to KubeVirt's own template component, which two installations cannot share: stencilctl install takeover --release %s/%s moves it with all templates, templateAPI External leaves it to KubeVirt, and stencilctl install check says what else to do" .metadata.name $.Release.Namespace $.Release.Name) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+With templateAPI External, rejects values for what KubeVirt's own template component has, and clusters that do not have it. A rendering without a cluster
+finds no namespace kube-system, and is not checked.
+*/}}
+{{- define "stencil.checkExternal" -}}
+{{- $contradictions := list -}}
+{{- if .Values.apiserver.enabled -}}
+{{- $contradictions = append $contradictions "set apiserver.enabled to false, because KubeVirt's own servers have process and create" -}}
+{{- end -}}
+{{- if .Values.objects.resources -}}
+{{- $contradictions = append $contradictions "set objects.resources to [], because KubeVirt's definition of templates has no objects" -}}
+{{- end -}}
+{{- with $contradictions -}}
+{{- fail (printf "templateAPI is External: %s" (join "; " .)) -}}
+{{- end -}}
+{{- if lookup "v1" "Namespace" "" "kube-system" -}}
+{{- range list "virtualmachinetemplates.template.kubevirt.io" "virtualmachinetemplaterequests.template.kubevirt.io" -}}
+{{- $found := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" . -}}
+{{- if not $found -}}
+{{- fail (printf "templateAPI is External, and there is no CustomResourceDefinition %s: switch KubeVirt's own template component on and wait until it has created it, or set templateAPI to Own; stencilctl install check --template-api External says how" .) -}}
+{{- end -}}
+{{- if ne "virt-operator" (dig "labels" "app.kubernetes.io/managed-by" "" $found.metadata) -}}
+{{- fail (printf "templateAPI is External, and CustomResourceDefinition %s does not belong to KubeVirt's own template component: set templateAPI to Own, or give it to KubeVirt with all templates by stencilctl install release" .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -32,6 +32,7 @@ type check struct {
 	cluster cluster.Flags
 	format  *cli.Format
 	release string
+	api     string
 }
 
 func newCheck(streams cli.Streams) *cobra.Command {
@@ -52,6 +53,7 @@ mutatingwebhookconfigurations, and templates and their requests in all namespace
 		RunE:              func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
 	}
 	command.Flags().StringVar(&c.release, "release", "stencil-system/stencil", "NAMESPACE/NAME of Stencil's Helm release")
+	command.Flags().StringVar(&c.api, "template-api", "", "the chart's value templateAPI that is to be installed, Own or External; by default that of the installed release, or else Own")
 	c.cluster.RegisterUnnamespaced(command.Flags())
 	c.format.Register(command, "output", "o")
 	return command
@@ -62,12 +64,16 @@ func (c *check) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	api := installation.TemplateAPI(c.api)
+	if api != "" && api != installation.Own && api != installation.External {
+		return cli.Usage(fmt.Errorf("--template-api %s: write %s or %s", api, installation.Own, installation.External))
+	}
 	client, err := c.cluster.Client(c.streams.Err)
 	if err != nil {
 		return err
 	}
 	client.Namespace = ""
-	state, err := preflight.Read(ctx, reader{client}, name, preflight.Extent{Webhooks: true, Rest: true})
+	state, err := preflight.Read(ctx, reader{client}, name, preflight.Extent{TemplateAPI: api, Webhooks: true, Rest: true})
 	if err != nil {
 		return err
 	}

@@ -66,6 +66,15 @@ func TestInstallCheck(t *testing.T) {
 		t.Errorf("exit code %d, no %q:\n%s%s", got.Code, want, got.Output, got.Problems)
 	}
 
+	ran, err := stage.Plane.Helm(t.Context(), "template", "stencil", "../../../charts/stencil", "--namespace=stencil-system", "--dry-run=server",
+		"--set-json=templateAPI=\"External\"", "--set-json=apiserver.enabled=false", "--set-json=objects.resources=[]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "templateAPI is External, and CustomResourceDefinition " + definition + " does not belong to KubeVirt's own template component"; ran.Code == 0 || !strings.Contains(ran.Stderr, want) {
+		t.Errorf("helm with templateAPI External: exit code %d:\n%s", ran.Code, ran.Stderr)
+	}
+
 	// The definition is virt-operator's.
 	admin(t, "", "label", "crd", definition, "app.kubernetes.io/managed-by=virt-operator", "--overwrite")
 	t.Cleanup(func() { admin(t, "", "label", "crd", definition, "app.kubernetes.io/managed-by=Helm", "--overwrite") })

@@ -29,7 +29,8 @@ func TestVirtOperatorInstallsStencil(t *testing.T) {
 	}
 	release := controlplane.KubeVirt19
 	release.Bundle = bundle
-	c := start(t, release, permissions)
+	c := bare(t)
+	c.install(release, permissions)
 	if got := c.owners(); got != "virt-operator" {
 		t.Errorf("the owners are %q", got)
 	}

@@ -45,10 +45,22 @@ type cluster struct {
 }
 
 // start starts a control plane with KubeVirt of a release. Its instance types are left out, because virt-api, whose webhooks would admit them, does not run.
-// Manifests are applied before.
-func start(t *testing.T, release controlplane.VirtOperatorRelease, manifests ...string) *cluster {
+func start(t *testing.T, release controlplane.VirtOperatorRelease) *cluster {
 	t.Helper()
-	c := &cluster{controlplane.StartFor(t, controlplane.Options{ControllerManager: true, Services: true}), t}
+	c := bare(t)
+	c.install(release)
+	return c
+}
+
+// bare starts a control plane without KubeVirt.
+func bare(t *testing.T) *cluster {
+	t.Helper()
+	return &cluster{controlplane.StartFor(t, controlplane.Options{ControllerManager: true, Services: true}), t}
+}
+
+// install installs KubeVirt of a release. Files of manifests are applied before.
+func (c *cluster) install(release controlplane.VirtOperatorRelease, manifests ...string) {
+	c.t.Helper()
 	c.operator(release)
 	for _, path := range manifests {
 		c.must("", "create", "-f", path)
@@ -56,7 +68,6 @@ func start(t *testing.T, release controlplane.VirtOperatorRelease, manifests ...
 	c.must(`{"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {"namespace": "kubevirt", "name": "kubevirt"},
 		"spec": {"configuration": {"commonInstancetypesDeployment": {"enabled": false}}}}`, "create", "-f", "-")
 	c.settled(release)
-	return c
 }
 
 // operator installs virt-operator of a release, or upgrades to it.
@@ -192,7 +203,7 @@ func (c *cluster) owners() string {
 }
 
 // stencil installs the chart and runs the manager, as an administrator does with helm.
-func (c *cluster) stencil(how install.Options) (stop func()) {
+func (c *cluster) stencil(how install.Options) (running *manager.Process, stop func()) {
 	c.t.Helper()
 	options, err := how.Beside(c.t.Context(), c.Plane)
 	if err != nil {
@@ -209,7 +220,7 @@ func (c *cluster) stencil(how install.Options) (stop func()) {
 		}
 	})
 	c.t.Cleanup(stop)
-	return stop
+	return started, stop
 }
 
 // run runs stencilctl as the administrator.

@@ -80,7 +80,7 @@ func TestTakeover(t *testing.T) {
 	if got := size(t, saved); got != 3 {
 		t.Errorf("%d templates were saved", got)
 	}
-	stop := c.stencil(install.Options{ForceConflicts: true})
+	_, stop := c.stencil(install.Options{ForceConflicts: true})
 	c.settled(controlplane.KubeVirt19)
 	if now := c.identities(); !maps.Equal(now, before) {
 		t.Errorf("UIDs before %v, after %v", before, now)

@@ -43,6 +43,9 @@
 {{- if ne .Values.certificates.provider "virt-operator" }}
 - --release={{ .Release.Namespace }}/{{ .Release.Name }}
 {{- end }}
+{{- if eq .Values.templateAPI "External" }}
+- --template-api=External
+{{- end }}
 {{- with .Values.policies.decisionLog.sample }}
 - --decision-log-sample={{ . }}
 {{- end }}
