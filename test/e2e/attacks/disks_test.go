@@ -250,6 +250,8 @@ func TestADiskBelongsToItsMachine(t *testing.T) {
 		b.populate(t, "left-root")
 		b.starts(t, "left")
 		b.must(t, b.insider, "", "delete", "vm", "left", "--cascade=orphan")
+		// The manager may see the claim first.
+		b.seen(t, "left", `DataVolume "left-root" exists already`)
 		wantDenied(t, b.create(t, "left"), `DataVolume "left-root" exists already`)
 	})
 }
