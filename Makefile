@@ -53,10 +53,10 @@ test-matrix: preflight ## the main path on other releases of Kubernetes and Kube
 	@hack/matrix.sh $(PACKAGES)
 
 .PHONY: oracle
-oracle: preflight ## layouts of the defaulter against those of KubeVirt's own converter, of each release; STENCIL_SEEDS=10 for more (a first build takes minutes)
+oracle: preflight ## layouts of the defaulter against those of KubeVirt's own converter, of each release, and in guests; STENCIL_SEEDS=10 for more (a first build takes minutes)
 	@# Without a package go test shows what the tests count.
 	@export CGO_ENABLED=1; for module in test/oracle test/oracle/v1.9; do \
-		(cd $$module && go vet -tags $(TAGS) ./... && go test -count=1 -tags $(TAGS) -timeout 50m) || exit 1; \
+		(cd $$module && go vet -tags $(TAGS) ./... && "$(CURDIR)/hack/guest.sh" go test -count=1 -tags $(TAGS) -timeout 50m) || exit 1; \
 	done
 
 .PHONY: lint

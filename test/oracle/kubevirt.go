@@ -88,8 +88,18 @@ func reportStatus(instance *virtv1.VirtualMachineInstance) {
 	}
 }
 
-// domain returns the domain that virt-launcher's converter creates for an instance.
+// domain returns the domain that virt-launcher's converter creates for an instance, without elements that are not PCI devices and that libvirt here rejects.
 func (k kubeVirt) domain(instance *virtv1.VirtualMachineInstance) (*api.DomainSpec, error) {
+	spec, err := k.convert(instance)
+	if err != nil {
+		return nil, err
+	}
+	removeWhatMovesNothing(spec)
+	return spec, nil
+}
+
+// convert calls virt-launcher's converter.
+func (k kubeVirt) convert(instance *virtv1.VirtualMachineInstance) (*api.DomainSpec, error) {
 	architecture := arch.NewConverter(instance.Spec.Architecture)
 	devices := instance.Spec.Domain.Devices
 	context := &convertertypes.ConverterContext{
@@ -137,7 +147,6 @@ func (k kubeVirt) domain(instance *virtv1.VirtualMachineInstance) (*api.DomainSp
 		return nil, fmt.Errorf("converting the instance: %w", err)
 	}
 	api.NewDefaulter(architecture.GetArchitecture()).SetObjectDefaults_Domain(made)
-	removeWhatMovesNothing(&made.Spec)
 	return &made.Spec, nil
 }
 

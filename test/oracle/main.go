@@ -27,7 +27,11 @@ const (
 // Main is the TestMain of a release's tests.
 func Main(m *testing.M) {
 	if root := os.Getenv(roleVariable); root != "" {
-		if err := work(root); err != nil {
+		role := work
+		if os.Getenv(guestVariable) != "" {
+			role = runGuest
+		}
+		if err := errors.Join(becomeNobody(root), role(root)); err != nil {
 			fmt.Fprintln(os.Stderr, "worker:", err)
 			os.Exit(1)
 		}
@@ -46,13 +50,18 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
+func becomeNobody(root string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	if err := errors.Join(os.Chown(root, nobody, nobody), syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
+		return fmt.Errorf("becoming user %d: %w", nobody, err)
+	}
+	return nil
+}
+
 // work runs the worker process of the test's supervisor.
 func work(root string) error {
-	if os.Geteuid() == 0 {
-		if err := errors.Join(os.Chown(root, nobody, nobody), syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
-			return fmt.Errorf("becoming user %d: %w", nobody, err)
-		}
-	}
 	session, err := libvirt.Open(root, false)
 	if err != nil {
 		return err
@@ -64,13 +73,9 @@ func work(root string) error {
 	return errors.Join(worker.Serve(context.Background(), os.Stdin, os.Stdout, session, facts, 2), session.Close())
 }
 
-// startLibvirt runs libvirt until the test ends.
-func startLibvirt(t *testing.T) *supervisor.Supervisor {
+// stateFolder returns a folder for libvirt, in memory where possible.
+func stateFolder(t *testing.T) string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	parent := "/dev/shm"
 	if _, err := os.Stat(parent); err != nil {
 		parent = os.TempDir()
@@ -83,12 +88,25 @@ func startLibvirt(t *testing.T) *supervisor.Supervisor {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	return root
+}
+
+// environment is that of a process that calls libvirt.
+func environment(root string) []string {
+	return []string{roleVariable + "=" + root, "HOME=" + root, "XDG_CACHE_HOME=" + root, "XDG_RUNTIME_DIR=" + root, "PATH=" + os.Getenv("PATH")}
+}
+
+// startLibvirt runs libvirt until the test ends.
+func startLibvirt(t *testing.T) *supervisor.Supervisor {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := supervisor.New(supervisor.Options{
-		Command: supervisor.Command{Path: self, Env: []string{
-			roleVariable + "=" + root, "HOME=" + root, "XDG_CACHE_HOME=" + root, "XDG_RUNTIME_DIR=" + root, "PATH=" + os.Getenv("PATH"),
-		}},
-		Log:  logr.Discard(),
-		Reap: true,
+		Command: supervisor.Command{Path: self, Env: environment(stateFolder(t))},
+		Log:     logr.Discard(),
+		Reap:    true,
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -26,3 +26,5 @@ func TestMain(m *testing.M) { oracle.Main(m) }
 func TestShapesAreLaidOutAsKubeVirtDoes(t *testing.T) { release.CompareShapes(t) }
 
 func TestRandomMachinesAreLaidOutAsKubeVirtDoes(t *testing.T) { release.CompareRandom(t) }
+
+func TestGuestsSeeWhatIsStored(t *testing.T) { release.CompareGuests(t) }
