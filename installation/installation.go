@@ -58,6 +58,9 @@ const (
 	External TemplateAPI = "External"
 )
 
+// Known reports whether it is one of these values.
+func (a TemplateAPI) Known() bool { return a == Own || a == External }
+
 // State is what a cluster has.
 type State struct {
 	// TemplateAPI is that of the installed release, or that which is to be installed.

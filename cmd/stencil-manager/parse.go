@@ -116,7 +116,7 @@ func (o *options) validate() error {
 	complain(o.auditInterval <= 0, "--audit-interval: must be positive")
 	complain(o.installationInterval <= 0, "--installation-interval: must be positive")
 	complain(o.release != "" && strings.Count(o.release, "/") != 1, "--release: must be NAMESPACE/NAME, not %q", o.release)
-	complain(o.templateAPI != string(installation.Own) && o.templateAPI != string(installation.External),
+	complain(!installation.TemplateAPI(o.templateAPI).Known(),
 		"--template-api: must be %s or %s, not %q", installation.Own, installation.External, o.templateAPI)
 	if _, err := approval.ClusterAdditions(o.clusterAdditions...); err != nil {
 		problems = append(problems, fmt.Errorf("--cluster-additions: %w", err))

@@ -2,31 +2,35 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
-	"regexp"
 
+	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
 
 // object is a Kubernetes object.
 type object map[string]any
 
-var separator = regexp.MustCompile(`(?m)^---[ \t]*$`)
-
 // decode returns the objects of a YAML stream.
 func decode(stream []byte) ([]object, error) {
 	var objects []object
-	for _, document := range separator.Split(string(stream), -1) {
+	documents := k8syaml.NewYAMLOrJSONDecoder(bytes.NewReader(stream), 4096)
+	for {
 		var one object
-		if err := yaml.Unmarshal([]byte(document), &one); err != nil {
-			return nil, fmt.Errorf("decoding a manifest: %w\n%s", err, document)
+		err := documents.Decode(&one)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("decoding a manifest: %w", err)
 		}
 		if len(one) > 0 {
 			objects = append(objects, one)
 		}
 	}
-	return objects, nil
 }
 
 // changed are texts that no manifest may contain, wherever they are: virt-operator 1.9 separates the objects of what it has written at the first one,

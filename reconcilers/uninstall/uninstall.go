@@ -24,6 +24,7 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/installation"
+	"github.com/vmstencil/stencil/internal/preflight"
 	"github.com/vmstencil/stencil/reconcilers/audit"
 	"github.com/vmstencil/stencil/reconcilers/capture"
 )
@@ -39,7 +40,6 @@ const (
 var (
 	requests        = v1beta1.GroupVersion.WithResource("virtualmachinetemplaterequests")
 	goldenImages    = v1alpha1.GroupVersion.WithResource("goldenimages")
-	definitions     = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	virtualMachines = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
 )
 
@@ -172,7 +172,7 @@ func (r *run) each(ctx context.Context, resource schema.GroupVersionResource, se
 
 // captured has the requests end, if they are Stencil's. KubeVirt's own template component has the same kind and the same finalizer.
 func (r *run) captured(ctx context.Context) error {
-	definition, err := r.client.Resource(definitions).Get(ctx, requests.GroupResource().String(), metav1.GetOptions{})
+	definition, err := r.client.Resource(preflight.Definitions).Get(ctx, requests.GroupResource().String(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

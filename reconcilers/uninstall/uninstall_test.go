@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/vmstencil/stencil/internal/fixture"
+	"github.com/vmstencil/stencil/internal/preflight"
 	"github.com/vmstencil/stencil/reconcilers/audit"
 )
 
@@ -132,12 +133,12 @@ func TestRequestsOfKubeVirtAreNotTouched(t *testing.T) {
 		t.Run("requests of "+owner, func(t *testing.T) {
 			var steps []Step
 			r := removal(t, &steps)
-			definition, err := r.client.Resource(definitions).Get(t.Context(), requests.GroupResource().String(), metav1.GetOptions{})
+			definition, err := r.client.Resource(preflight.Definitions).Get(t.Context(), requests.GroupResource().String(), metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			definition.SetLabels(map[string]string{"app.kubernetes.io/managed-by": owner})
-			if _, err := r.client.Resource(definitions).Update(t.Context(), definition, metav1.UpdateOptions{}); err != nil {
+			if _, err := r.client.Resource(preflight.Definitions).Update(t.Context(), definition, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if err := r.run(t.Context()); err != nil {

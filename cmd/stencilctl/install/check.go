@@ -65,7 +65,7 @@ func (c *check) run(ctx context.Context) error {
 		return err
 	}
 	api := installation.TemplateAPI(c.api)
-	if api != "" && api != installation.Own && api != installation.External {
+	if api != "" && !api.Known() {
 		return cli.Usage(fmt.Errorf("--template-api %s: write %s or %s", api, installation.Own, installation.External))
 	}
 	client, err := c.cluster.Client(c.streams.Err)
