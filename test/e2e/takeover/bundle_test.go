@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -88,18 +87,6 @@ func TestVirtOperatorInstallsStencil(t *testing.T) {
 			}
 		}
 		return nil
-	})
-}
-
-// has waits until a field of an object has a value.
-func (c *cluster) has(what, object, path string, value func(string) bool) {
-	c.t.Helper()
-	harness.Eventually(c.t, what, func() error {
-		result, err := c.Kubectl(c.t.Context(), nil, "", "get", object, "-o", "jsonpath="+path)
-		if err == nil && (result.Code != 0 || !value(result.Stdout)) {
-			err = fmt.Errorf("%s %s: %q %s", object, path, result.Stdout, result.Stderr)
-		}
-		return err
 	})
 }
 

@@ -47,19 +47,9 @@ func (c *cluster) denied(user *controlplane.User, manifest, want string) {
 // conditions waits until a template has conditions, each TYPE=STATUS.
 func (c *cluster) conditions(name string, want ...string) {
 	c.t.Helper()
-	harness.Eventually(c.t, fmt.Sprintf("template %s has %s", name, want), func() error {
-		const each = `jsonpath={" "}{range .status.conditions[*]}{.type}={.status}{" "}{end}`
-		ran, err := c.Kubectl(c.t.Context(), nil, "", "get", "vmt", name, "--namespace=golden", "-o", each)
-		if err != nil || ran.Code != 0 {
-			return errors.Join(err, errors.New(ran.Stderr))
-		}
-		for _, one := range want {
-			if !strings.Contains(ran.Stdout, " "+one+" ") {
-				return errors.New(ran.Stdout)
-			}
-		}
-		return nil
-	})
+	c.has(fmt.Sprintf("template %s has %s", name, want), "vmt/"+name, `{range .status.conditions[*]}{.type}={.status}{" "}{end}`, func(conditions string) bool {
+		return !slices.ContainsFunc(want, func(one string) bool { return !slices.Contains(strings.Fields(conditions), one) })
+	}, "--namespace=golden")
 }
 
 // labels returns the labels of the definitions.

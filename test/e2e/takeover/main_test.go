@@ -84,6 +84,18 @@ func (c *cluster) must(stdin string, arguments ...string) string {
 	return harness.Must(c.t, c.Plane, nil, stdin, arguments...).Stdout
 }
 
+// has waits until a field of an object has a value. The last arguments are further ones of kubectl.
+func (c *cluster) has(what, object, path string, value func(string) bool, arguments ...string) {
+	c.t.Helper()
+	harness.Eventually(c.t, what, func() error {
+		result, err := c.Kubectl(c.t.Context(), nil, "", append([]string{"get", object, "-o", "jsonpath=" + path}, arguments...)...)
+		if err == nil && (result.Code != 0 || !value(result.Stdout)) {
+			err = fmt.Errorf("%s %s: %q %s", object, path, result.Stdout, result.Stderr)
+		}
+		return err
+	})
+}
+
 // status is what the tests read of a KubeVirt.
 type status struct {
 	Metadata struct{ Generation int64 }
