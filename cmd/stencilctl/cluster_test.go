@@ -21,13 +21,14 @@ import (
 )
 
 const (
-	vmAt       = "/apis/kubevirt.io/v1/namespaces/shop/virtualmachines"
-	templateAt = "/apis/template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web"
-	requestsAt = "/apis/template.kubevirt.io/v1beta1/namespaces/shop/virtualmachinetemplaterequests"
-	approvalAt = "/apis/stencil.kubevirt.io/v1alpha1/templateapprovals"
-	reviewsAt  = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-	created    = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web/create"
-	rendered   = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web/process"
+	vmAt          = "/apis/kubevirt.io/v1/namespaces/shop/virtualmachines"
+	dataSourcesAt = "/apis/cdi.kubevirt.io/v1beta1/namespaces/golden/datasources"
+	templateAt    = "/apis/template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web"
+	requestsAt    = "/apis/template.kubevirt.io/v1beta1/namespaces/shop/virtualmachinetemplaterequests"
+	approvalAt    = "/apis/stencil.kubevirt.io/v1alpha1/templateapprovals"
+	reviewsAt     = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+	created       = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web/create"
+	rendered      = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web/process"
 )
 
 const (
@@ -82,6 +83,13 @@ const (
 		"spec": {"runStrategy": "Halted", "future": 9007199254740993, "template": {"spec": {"domain": {"machine": {"type": "q35"}, "devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}}]}}}}}}`
 )
 
+// copyingTemplate returns a template whose VMs copy a claim.
+func copyingTemplate(generation int, version string) string {
+	return fmt.Sprintf(`{"metadata": {"namespace": "golden", "name": "web", "generation": %d, "resourceVersion": %q, "labels": {"read": %q}}, "spec": {"parameters": [{"name": "NAME"}], "virtualMachine": {"spec": {
+		"dataVolumeTemplates": [{"metadata": {"name": "${NAME}-root"}, "spec": {"storage": {}, "source": {"pvc": {"namespace": "golden", "name": "fedora"}}}}],
+		"template": {"spec": {"volumes": [{"name": "root", "dataVolume": {"name": "${NAME}-root"}}]}}}}}}`, generation, version, version)
+}
+
 // withObjects returns a VirtualMachine of templateWithObjects.
 func withObjects(metadata string) string {
 	if !strings.Contains(metadata, "annotations") {
@@ -134,6 +142,18 @@ var clustered = map[string]struct {
 	}},
 	"diff, an object cannot be read": {line: "diff web-1 -n shop", answers: map[string][]string{
 		"GET " + vmAt + "/web-1": {withObjects(`"uid": "u-1"`)}, "GET " + templateAt: {templateWithObjects}, "GET /api/v1": {respondWithError(500, "InternalError", "it is broken")},
+	}},
+
+	"convert stored, its status is written meanwhile": {line: "convert --sources --stored web -n golden", answers: map[string][]string{
+		"GET " + templateAt: {copyingTemplate(1, "7"), copyingTemplate(1, "8")}, "PUT " + templateAt: {respondWithError(409, "Conflict", "the object has been modified"), copyingTemplate(1, "9")},
+		"POST " + dataSourcesAt: {`{}`},
+	}},
+	"convert stored, its spec is changed meanwhile": {line: "convert --sources --stored web -n golden", answers: map[string][]string{
+		"GET " + templateAt: {copyingTemplate(1, "7"), copyingTemplate(2, "8")}, "PUT " + templateAt: {respondWithError(409, "Conflict", "the object has been modified")},
+		"POST " + dataSourcesAt: {`{}`},
+	}},
+	"convert stored, always written": {line: "convert --sources --stored web -n golden", answers: map[string][]string{
+		"GET " + templateAt: {copyingTemplate(1, "7")}, "PUT " + templateAt: {respondWithError(409, "Conflict", "the object has been modified")}, "POST " + dataSourcesAt: {`{}`},
 	}},
 
 	"approve":          {line: "approve team-b --template golden/web,golden/* -n team-b --override spec.runStrategy --allow SIZE=small,large", answers: map[string][]string{"POST " + approvalAt: {`{"metadata": {"name": "team-b"}}`}}},

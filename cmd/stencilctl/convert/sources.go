@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
@@ -203,8 +204,37 @@ type writer struct {
 	silent bool
 }
 
-// write writes a plan, and prints it. A nil writer only prints it. A template of which an earlier version was read is not written. A run that is
-// interrupted leaves complete templates, and a second one converts the others.
+// maxConflicts is the number of attempts for a template that is written concurrently, as the manager does with its status.
+const maxConflicts = 5
+
+// update writes a converted template. A template whose spec was changed since it was read is not written.
+func (w *writer) update(ctx context.Context, template map[string]any) error {
+	metadata := machine.MapAt(template, "metadata")
+	namespace, name := machine.StringAt(metadata, "namespace"), machine.StringAt(metadata, "name")
+	for attempt := 1; ; attempt++ {
+		_, err := w.client.Update(ctx, cluster.VirtualMachineTemplate, namespace, name, template, w.how)
+		if err == nil {
+			return nil
+		}
+		failed := cluster.Failed("updating template "+namespace+"/"+name, err)
+		if !apierrors.IsConflict(err) || attempt == maxConflicts {
+			return failed
+		}
+		fresh, err := w.client.Get(ctx, cluster.VirtualMachineTemplate, namespace, name)
+		switch {
+		case err != nil:
+			return cluster.Failed("reading template "+namespace+"/"+name, err)
+		case fresh == nil, machine.MapAt(fresh, "metadata")["generation"] != metadata["generation"]:
+			return failed
+		}
+		// Only status or metadata changed: these stay as they are now.
+		fresh["apiVersion"], fresh["kind"], fresh["spec"] = template["apiVersion"], template["kind"], template["spec"]
+		template = fresh
+	}
+}
+
+// write writes a plan, and prints it. A nil writer only prints it. A run that is interrupted leaves complete templates, and a second one converts
+// the others.
 func (c *converting) write(ctx context.Context, todo plan, with *writer) error {
 	report := func(format string, arguments ...any) {
 		if with == nil || !with.silent {
@@ -223,8 +253,8 @@ func (c *converting) write(ctx context.Context, todo plan, with *writer) error {
 		metadata := machine.MapAt(template, "metadata")
 		namespace, name := machine.StringAt(metadata, "namespace"), machine.StringAt(metadata, "name")
 		if with != nil {
-			if _, err := with.client.Update(ctx, cluster.VirtualMachineTemplate, namespace, name, template, with.how); err != nil {
-				return cluster.Failed("updating template "+namespace+"/"+name, err)
+			if err := with.update(ctx, template); err != nil {
+				return err
 			}
 		}
 		report("template %s/%s converted", namespace, name)
