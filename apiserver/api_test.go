@@ -218,7 +218,7 @@ func TestDenials(t *testing.T) {
 		wantNot                  string
 	}{
 		{name: "malformed", path: process, body: "parameters: [", wantCode: 400, want: []string{"line 1, column 1"}},
-		{name: "an unknown field", path: process, body: "values: {}", wantCode: 400, want: []string{`has no field \"values\"`}},
+		{name: "a misspelled field", path: process, body: "parms: {}", wantCode: 400, want: []string{`has no field \"parms\"; did you mean parameters?`}},
 		{name: "an unknown parameter", path: process, body: "parameters: {NAM: a}", wantCode: 422, want: []string{"parameters[NAM]", "did you mean NAME?"}},
 		{name: "a missing parameter", path: process, body: "", wantCode: 422, want: []string{"parameters[NAME]", `"reason":"Invalid"`}},
 		{name: "a value that does not fit is not shown when it is sensitive", path: process, body: "parameters: {NAME: a, PASSWORD: Hunter2}", wantCode: 422, want: []string{"parameters[PASSWORD]"}, wantNot: "Hunter2"},

@@ -20,7 +20,6 @@ import (
 
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
 	contract "github.com/vmstencil/stencil/api/template"
-	"github.com/vmstencil/stencil/apiserver/body"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/delegation"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
@@ -36,9 +35,9 @@ const (
 // create renders a stored template and creates the VirtualMachine for the user.
 func (h *handler) create(request *http.Request, path map[string]string, raw []byte) (processed, error) {
 	ctx := request.Context()
-	options, err := body.Options(raw)
+	options, err := optionsOf(ctx, path, raw)
 	if err != nil {
-		return processed{}, statusOf(path[name], err)
+		return processed{}, err
 	}
 	requester, found := genericrequest.UserFrom(ctx)
 	if !found {

@@ -8,7 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/warning"
 
+	"github.com/vmstencil/stencil/api/subresources/v1beta1"
 	"github.com/vmstencil/stencil/apiserver/body"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/template"
@@ -51,13 +53,25 @@ func (h *handler) find(ctx context.Context, namespace, name string) (*templateca
 	return nil, apierrors.NewNotFound(templateResource, name)
 }
 
+// optionsOf reads the body of a request, and warns of its fields that have no effect.
+func optionsOf(ctx context.Context, path map[string]string, raw []byte) (v1beta1.ProcessOptions, error) {
+	options, warnings, err := body.Options(raw)
+	if err != nil {
+		return options, statusOf(path[name], err)
+	}
+	for _, text := range warnings {
+		warning.AddWarning(ctx, "", text)
+	}
+	return options, nil
+}
+
 // process renders a stored template. It is always a dry run.
 func (h *handler) process(request *http.Request, path map[string]string, raw []byte) (processed, error) {
-	options, err := body.Options(raw)
-	if err != nil {
-		return processed{}, statusOf(path[name], err)
-	}
 	ctx := request.Context()
+	options, err := optionsOf(ctx, path, raw)
+	if err != nil {
+		return processed{}, err
+	}
 	if options.Explain {
 		return h.explain(ctx, path, options)
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/approval"
 	approvalcache "github.com/vmstencil/stencil/cache/approvals"
 	diskcache "github.com/vmstencil/stencil/cache/disks"
@@ -82,6 +83,8 @@ type Options struct {
 	InstallationInterval time.Duration
 	// TemplateAPI is the component that serves the API of templates. Captures and the condition Ready of templates are those of External.
 	TemplateAPI installation.TemplateAPI
+	// CaptureInstancetype is how requests without an instancetype capture that; Expand if empty.
+	CaptureInstancetype v1beta1.CaptureInstancetype
 	// DefaultsWebhook reports whether defaults are filled in, by a webhook behind which no other should be.
 	DefaultsWebhook bool
 	// ProtectedObjects is the name of the ConfigMap with the objects to restore, or ProtectedObjectsRole that of a ClusterRole. If both are empty, none
@@ -220,9 +223,10 @@ func setupCapture(mgr manager.Manager, o Options) error {
 		return err
 	}
 	captures, err := capture.New(capture.Options{
-		Cluster:    cluster,
-		Recorder:   mgr.GetEventRecorder("stencil-capture"),
-		Registerer: o.Registerer,
+		Cluster:      cluster,
+		Recorder:     mgr.GetEventRecorder("stencil-capture"),
+		Registerer:   o.Registerer,
+		Instancetype: o.CaptureInstancetype,
 	})
 	if err != nil {
 		return err

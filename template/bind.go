@@ -107,7 +107,7 @@ func (c *Compiled) unknown(values map[string]string, problems *problems) {
 			continue
 		}
 		detail := "the template has no such parameter"
-		if near := nearest(name, names); near != "" {
+		if near := Nearest(name, names); near != "" {
 			detail += fmt.Sprintf("; did you mean %s?", near)
 		}
 		problems.invalid(fmt.Sprintf("parameters[%s]", shown(name)), omitted, "%s", detail)

@@ -149,7 +149,7 @@ func (c *checker) unknown(s *schema, at *location, name string) {
 		return
 	}
 	detail := "there is no such field"
-	if near := nearest(name, s.names); near != "" {
+	if near := Nearest(name, s.names); near != "" {
 		detail += fmt.Sprintf("; did you mean %s?", near)
 	}
 	c.problems.invalid(at.member(name).String(), omitted, "%s", detail)

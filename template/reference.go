@@ -95,7 +95,7 @@ func (r *references) lookup(name, written string, at *location) (int, bool) {
 	}
 	if !r.keep {
 		if !r.problems.full() {
-			r.problems.add(undefined(name, written, at, nearest(name, r.names)))
+			r.problems.add(undefined(name, written, at, Nearest(name, r.names)))
 		} else {
 			r.problems.more++
 		}
@@ -106,7 +106,7 @@ func (r *references) lookup(name, written string, at *location) (int, bool) {
 			r.kept = map[string]bool{}
 		}
 		r.kept[name] = true
-		if near := nearest(name, r.names); near != "" {
+		if near := Nearest(name, r.names); near != "" {
 			r.warnings.add("%s: %s stays as it is, because no parameter is called %s; did you mean %s?", at, written, name, near)
 		}
 	}
@@ -283,8 +283,8 @@ func (r *references) key(m *member, at *location) {
 	m.key = plain
 }
 
-// nearest returns the candidate that name is most likely a misspelling of, or "".
-func nearest(name string, candidates []string) string {
+// Nearest returns the candidate that a name is most likely a misspelling of, or "".
+func Nearest(name string, candidates []string) string {
 	best, least := "", max(1, len(name)/3)+1
 	for _, candidate := range candidates {
 		if strings.EqualFold(candidate, name) {

@@ -123,7 +123,7 @@ func TestNearest(t *testing.T) {
 		"the first of those that are equally close": {"ab1", []string{"ab2", "ab3"}, "ab2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := nearest(tc.name, tc.candidates); got != tc.want {
+			if got := Nearest(tc.name, tc.candidates); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

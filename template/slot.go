@@ -156,7 +156,7 @@ func (r *renderer) late(o *openObject, key string, m *openMember, start int) {
 	schema := o.schema.fields[key]
 	if schema == nil {
 		detail := "there is no such field"
-		if near := nearest(key, o.schema.names); near != "" && !keyIsSensitive {
+		if near := Nearest(key, o.schema.names); near != "" && !keyIsSensitive {
 			detail += fmt.Sprintf("; did you mean %s?", near)
 		}
 		value := shown(key)

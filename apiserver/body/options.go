@@ -6,49 +6,61 @@ import (
 	"strings"
 
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
+	"github.com/vmstencil/stencil/template"
 )
 
 // maximumShown is how much of a name a message shows, in bytes.
 const maximumShown = 64
 
-// versions are the versions of the API; their fields are the same.
-var versions = []string{"v1alpha1", "v1beta1"}
+// fields are those of ProcessOptions that have an effect.
+var fields = []string{"parameters", "targetNamespace", "explain"}
 
-// fields are those of ProcessOptions, in the order in which a message names them.
-var fields = []string{"apiVersion", "kind", "metadata", "parameters", "targetNamespace", "explain"}
-
-// Options reads a ProcessOptions. An empty body is an empty ProcessOptions. Errors are of type *Malformed.
-func Options(raw []byte) (v1beta1.ProcessOptions, error) {
-	var options v1beta1.ProcessOptions
+// Options reads a ProcessOptions. An empty body is an empty ProcessOptions. Released clients send other kinds, so kind and apiVersion have no
+// effect, and unknown fields lead to warnings, unless they look like misspelled ones: a misspelled field must not be without effect. Errors are
+// of type *Malformed.
+func Options(raw []byte) (options v1beta1.ProcessOptions, warnings []string, err error) {
 	root, err := parse(raw)
-	if err != nil {
-		return options, err
-	}
-	if root.kind == null {
-		return options, nil
+	if err != nil || root.kind == null {
+		return options, nil, err
 	}
 	if root.kind != object {
-		return options, malformed(root.line, root.column, "it must be an object of kind ProcessOptions, not %s", kindNames[root.kind])
+		return options, nil, malformed(root.line, root.column, "it must be an object of kind ProcessOptions, not %s", kindNames[root.kind])
 	}
 	for _, one := range root.members {
-		if err := set(&options, one); err != nil {
-			return v1beta1.ProcessOptions{}, err
+		switch {
+		case one.name == "apiVersion", one.name == "kind", one.name == "metadata":
+		case slices.Contains(fields, one.name):
+			err = set(&options, one)
+		case one.name == "dryRun":
+			err = malformed(one.line, one.column, "dryRun is a parameter of the URL: ?dryRun=All")
+		default:
+			if near := near(one.name); near != "" {
+				err = malformed(one.line, one.column, "ProcessOptions has no field %s; did you mean %s?", shown(one.name), near)
+				break
+			}
+			warnings = append(warnings, "unknown field "+shown(one.name))
+		}
+		if err != nil {
+			return v1beta1.ProcessOptions{}, nil, err
 		}
 	}
-	return options, nil
+	return options, warnings, nil
+}
+
+// near returns the field that a name seems to stand for, or "".
+func near(name string) string {
+	if strings.HasPrefix(strings.ToLower(name), "par") { // params, parms
+		return "parameters"
+	}
+	return template.Nearest(name, fields)
 }
 
 func set(options *v1beta1.ProcessOptions, one member) error {
 	value := one.value
-	if !slices.Contains(fields, one.name) {
-		return malformed(one.line, one.column, "ProcessOptions has no field %s; it has %s", shown(one.name), strings.Join(fields, ", "))
-	}
 	if value.kind == null {
 		return nil
 	}
 	switch one.name {
-	case "metadata":
-		return value.want(object, one.name)
 	case "parameters":
 		return setParameters(options, value)
 	case "explain":
@@ -58,23 +70,8 @@ func set(options *v1beta1.ProcessOptions, one member) error {
 		options.Explain = value.text == "true"
 		return nil
 	}
-	if err := value.want(text, one.name); err != nil {
-		return err
-	}
-	switch one.name {
-	case "targetNamespace":
-		options.TargetNamespace = value.text
-	case "kind":
-		if value.text != "ProcessOptions" {
-			return malformed(value.line, value.column, "kind must be ProcessOptions")
-		}
-	case "apiVersion":
-		group, version, _ := strings.Cut(value.text, "/")
-		if group != v1beta1.GroupName || !slices.Contains(versions, version) {
-			return malformed(value.line, value.column, "apiVersion must be %s/%s", v1beta1.GroupName, strings.Join(versions, " or "+v1beta1.GroupName+"/"))
-		}
-	}
-	return nil
+	options.TargetNamespace = value.text
+	return value.want(text, one.name)
 }
 
 func setParameters(options *v1beta1.ProcessOptions, value node) error {

@@ -119,6 +119,9 @@ func newServer(o *options, config *rest.Config, templates *templatecache.Cache, 
 	settings.MaxRequestsInFlight, settings.MaxMutatingRequestsInFlight = o.maxRequests, o.maxMutatingRequests
 	settings.RequestTimeout = o.requestTimeout
 	settings.ShutdownDelayDuration = o.shutdownDelay
+	settings.BuildHandlerChainFunc = func(handler http.Handler, settings *genericapiserver.Config) http.Handler {
+		return apiserver.WithSecurityHeaders(genericapiserver.DefaultBuildHandlerChain(handler, settings))
+	}
 	// No code in this process calls the server.
 	settings.LoopbackClientConfig = &rest.Config{}
 

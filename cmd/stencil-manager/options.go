@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/installation"
 	program "github.com/vmstencil/stencil/internal/server"
@@ -91,6 +92,8 @@ type options struct {
 	// release is the Helm release, NAMESPACE/NAME, whose installation is checked every installationInterval.
 	release              string
 	installationInterval time.Duration
+	// captureInstancetype is that of requests without one: a v1beta1.CaptureInstancetype.
+	captureInstancetype string
 	// templateAPI is the component that serves the API of templates: an installation.TemplateAPI.
 	templateAPI string
 	// namespace is the namespace of the manager.
@@ -222,6 +225,9 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"How often the leader checks that.")
 	flags.StringVar(&o.templateAPI, "template-api", string(installation.Own),
 		"Component that serves the API template.kubevirt.io: Own for Stencil, External for KubeVirt's own template component. With External the manager captures nothing, and reports the readiness of templates without the fields and the condition Ready that are not its own.")
+
+	flags.StringVar(&o.captureInstancetype, "capture-instancetype", string(v1beta1.CaptureInstancetypeExpand),
+		"How a VirtualMachineTemplateRequest that does not say it captures the instance type and the preference: Expand writes their values into the template, Keep retains the names of cluster-wide ones, with the parameter INSTANCETYPE, and expands others.")
 
 	flags.StringVar(&o.defaultingSocket, "defaulting-socket", "",
 		"Unix socket on which stencil-defaulter fills in defaults that guests see; empty fills in none.")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/installation"
@@ -116,6 +117,8 @@ func (o *options) validate() error {
 	complain(o.auditInterval <= 0, "--audit-interval: must be positive")
 	complain(o.installationInterval <= 0, "--installation-interval: must be positive")
 	complain(o.release != "" && strings.Count(o.release, "/") != 1, "--release: must be NAMESPACE/NAME, not %q", o.release)
+	complain(o.captureInstancetype != string(v1beta1.CaptureInstancetypeExpand) && o.captureInstancetype != string(v1beta1.CaptureInstancetypeKeep),
+		"--capture-instancetype: must be %s or %s, not %q", v1beta1.CaptureInstancetypeExpand, v1beta1.CaptureInstancetypeKeep, o.captureInstancetype)
 	complain(!installation.TemplateAPI(o.templateAPI).Known(),
 		"--template-api: must be %s or %s, not %q", installation.Own, installation.External, o.templateAPI)
 	if _, err := approval.ClusterAdditions(o.clusterAdditions...); err != nil {

@@ -177,6 +177,9 @@ func TestParseRefuses(t *testing.T) {
 		"the API of templates by an unknown component": {
 			[]string{"--template-api=Both"}, pod, `--template-api: must be Own or External, not "Both"`,
 		},
+		"instance types of captures": {
+			[]string{"--capture-instancetype=Both"}, pod, `--capture-instancetype: must be Expand or Keep, not "Both"`,
+		},
 		"names of callers without an authority": {
 			[]string{"--webhook-client-names=kube-apiserver"}, pod, "--webhook-client-names: needs --webhook-client-ca-file",
 		},

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/installation"
 	"github.com/vmstencil/stencil/internal/exemption"
@@ -93,6 +94,7 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 		Release:                  o.release,
 		InstallationInterval:     o.installationInterval,
 		TemplateAPI:              installation.TemplateAPI(o.templateAPI),
+		CaptureInstancetype:      v1beta1.CaptureInstancetype(o.captureInstancetype),
 		DefaultsWebhook:          o.defaultingSocket != "",
 	}, nil
 }

@@ -30,6 +30,9 @@ func conditionsOf(s *state) *conditions {
 }
 
 func (c *conditions) set(kind string, status metav1.ConditionStatus, reason, message string) {
+	if kind == v1beta1.ConditionReady {
+		c.set(v1beta1.ConditionCompleted, status, reason, message)
+	}
 	meta.SetStatusCondition(&c.list, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: excerpt.Of(message, maximumMessage),
 		ObservedGeneration: c.generation, LastTransitionTime: metav1.NewTime(c.now),

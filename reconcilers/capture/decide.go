@@ -199,11 +199,20 @@ func ensureSnapshot(s *state) *action {
 	case s.snapshot != nil:
 		return nil
 	case s.vm == nil:
-		return failure(v1beta1.ReasonVirtualMachineNotFound, "VirtualMachine %s/%s does not exist", source.Namespace, source.Name)
+		return waitingForVM(s)
 	case s.vm.DeletionTimestamp != nil:
 		return failure(v1beta1.ReasonVirtualMachineNotFound, "VirtualMachine %s/%s is being deleted", source.Namespace, source.Name)
 	}
 	return progress(createSnapshot, v1beta1.ReasonStarting, "taking a snapshot of VirtualMachine %s/%s", source.Namespace, source.Name)
+}
+
+// waitingForVM waits for a VirtualMachine that does not exist. No event announces it, so the interval grows with the age of the request.
+func waitingForVM(s *state) *action {
+	source := s.request.Spec.VirtualMachineRef
+	next := waiting(s, v1beta1.ReasonWaitingForVirtualMachine, "VirtualMachine %s/%s does not exist; waiting for it until %s",
+		source.Namespace, source.Name, s.deadline().UTC().Format(time.RFC3339))
+	next.again = max(min(next.again, s.now.Sub(s.request.CreationTimestamp.Time)/4), shortestWait)
+	return next
 }
 
 func ensureSnapshotRecorded(s *state) *action {

@@ -106,10 +106,10 @@ func TestDecide(t *testing.T) {
 			state: []func(*state){withVM},
 			want:  action{step: createSnapshot, reason: "Starting", message: "taking a snapshot of VirtualMachine shop/web"},
 		},
-		"a machine that is gone ends it": {
-			want: action{step: fail, reason: "MachineNotFound", message: "VirtualMachine shop/web does not exist"},
+		"a machine that does not exist is waited for": {
+			want: action{step: wait, reason: "WaitingForMachine", message: "VirtualMachine shop/web does not exist; waiting for it until 2026-11-22T13:00:00Z", again: 15 * time.Second},
 		},
-		"so does one that is going": {
+		"one that is going ends it": {
 			state: []func(*state){withVM, func(s *state) { s.vm.DeletionTimestamp = &created }},
 			want:  action{step: fail, reason: "MachineNotFound", message: "VirtualMachine shop/web is being deleted"},
 		},

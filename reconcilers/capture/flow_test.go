@@ -290,6 +290,7 @@ func checkReady(t *testing.T, w *world) {
 	slices.Sort(said)
 	if diff := cmp.Diff([]string{
 		"Complete=True EverythingCaptured: everything of the VirtualMachine is in the template (1)",
+		"Completed=True Reconciled: VirtualMachineTemplate t was made (1)",
 		"Progressing=False Reconciled: VirtualMachineTemplate t was made (1)",
 		"Ready=True Reconciled: VirtualMachineTemplate t was made (1)",
 		"SecretsFound=True SecretsKept: users who may read the template can read spec.template.spec.volumes[2].cloudInitNoCloud.userData (password) (1)",
@@ -318,7 +319,7 @@ func checkReady(t *testing.T, w *world) {
 		}
 	}
 	text, _ := json.Marshal(template.Object["spec"])
-	for _, want := range []string{`"name":"` + root + `","namespace":"golden"`, `"name":"root-${NAME}"`, `"runStrategy":"Halted"`} {
+	for _, want := range []string{`"name":"` + root + `","namespace":"golden"`, `"name":"root-${NAME}"`, `"runStrategy":"Always"`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the template lacks %s: %s", want, text)
 		}
@@ -431,7 +432,10 @@ func TestFailures(t *testing.T) {
 		wantReason  string
 		wantMessage string
 	}{
-		"no machine":                 {wantReason: "MachineNotFound", wantMessage: "VirtualMachine shop/web does not exist"},
+		"a machine that is never created": {
+			more: ", timeout: 10m", later: func(w *world) { w.clock.SetTime(created.Add(11 * time.Minute)) },
+			wantReason: "Timeout", wantMessage: "not finished within 10m0s; the last that was known: VirtualMachine shop/web does not exist; waiting for it until ",
+		},
 		"a template of that name":    {objects: []string{vm, "apiVersion: template.kubevirt.io/v1beta1\nkind: VirtualMachineTemplate\nmetadata: {namespace: golden, name: t, uid: other}"}, wantReason: "TemplateExists"},
 		"a snapshot that is refused": {objects: []string{vm}, refuse: failing("create", "virtualmachinesnapshots", invalid), wantReason: "CaptureRefused", wantMessage: "creating VirtualMachineSnapshot shop/capture-r-uid"},
 		"disks that are refused":     {objects: []string{vm}, refuse: failing("create", "datavolumes", invalid), wantReason: "CaptureRefused", wantMessage: "creating DataVolume golden/"},

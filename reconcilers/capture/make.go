@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -108,11 +109,12 @@ func storage(b backup, size string) map[string]any {
 
 // createTemplate converts the VM in the snapshot, writes the conditions about the result, and creates the template.
 func (r *Reconciler) createTemplate(ctx context.Context, s *state, next action) error {
-	vm, err := r.expanded(ctx, s)
+	requested := r.requested(s)
+	vm, err := r.expanded(ctx, s, requested.Instancetype)
 	if err != nil {
 		return err
 	}
-	options := capturing.Options{Spec: s.request.Spec, Namespace: s.request.Namespace}
+	options := capturing.Options{Spec: requested, Namespace: s.request.Namespace}
 	for _, each := range s.disks {
 		size, err := r.restoreSize(ctx, s.snapshot.Namespace, each.backup)
 		if err != nil {
@@ -146,8 +148,32 @@ func (r *Reconciler) createTemplate(ctx context.Context, s *state, next action) 
 	return r.cluster.create(ctx, templates, s.request.Namespace, map[string]any{"metadata": metadata, "spec": result.Spec})
 }
 
+// requested returns the spec of a request, with the default of the installation for its instance type.
+func (r *Reconciler) requested(s *state) v1beta1.VirtualMachineTemplateRequestSpec {
+	spec := *s.request.Spec.DeepCopy()
+	if spec.Instancetype != "" || r.instancetype != v1beta1.CaptureInstancetypeKeep {
+		return spec
+	}
+	held, _ := s.content.Spec.Source.VirtualMachine["spec"].(map[string]any)
+	for key, clusterWide := range map[string]string{"instancetype": "virtualmachineclusterinstancetype", "preference": "virtualmachineclusterpreference"} {
+		matcher, found := held[key].(map[string]any)
+		if !found {
+			continue
+		}
+		name, _ := matcher["name"].(string)
+		// KubeVirt accepts kinds in any case, in singular and plural.
+		kind, _ := matcher["kind"].(string)
+		if kind = strings.TrimSuffix(strings.ToLower(kind), "s"); name == "" || kind != "" && kind != clusterWide {
+			return spec
+		}
+	}
+	spec.Instancetype = v1beta1.CaptureInstancetypeKeep
+	spec.Parameterize = append(spec.Parameterize, v1beta1.CaptureInstancetypeName)
+	return spec
+}
+
 // expanded returns the VM in the snapshot, with instance type and preference expanded, unless their names are retained.
-func (r *Reconciler) expanded(ctx context.Context, s *state) (map[string]any, error) {
+func (r *Reconciler) expanded(ctx context.Context, s *state, instancetype v1beta1.CaptureInstancetype) (map[string]any, error) {
 	held := s.content.Spec.Source.VirtualMachine
 	metadata, _ := held["metadata"].(map[string]any)
 	spec, _ := held["spec"].(map[string]any)
@@ -162,7 +188,7 @@ func (r *Reconciler) expanded(ctx context.Context, s *state) (map[string]any, er
 		// The metadata in a snapshot may lack name and namespace.
 		metadata["name"], metadata["namespace"] = source.Name, source.Namespace
 	}
-	if s.request.Spec.Instancetype == v1beta1.CaptureInstancetypeKeep || spec["instancetype"] == nil && spec["preference"] == nil {
+	if instancetype == v1beta1.CaptureInstancetypeKeep || spec["instancetype"] == nil && spec["preference"] == nil {
 		return vm, nil
 	}
 	// The status holds the revisions of instance type and preference that KubeVirt uses.

@@ -34,6 +34,9 @@ type Options struct {
 	Recorder events.EventRecorder
 	// Registerer receives the metrics.
 	Registerer prometheus.Registerer
+	// Instancetype is that of requests without one; Expand if empty. With Keep, names of cluster-wide instance types and preferences are retained
+	// and the name of the instance type is a parameter; others are expanded.
+	Instancetype v1beta1.CaptureInstancetype
 	// Clock is for deadlines and the times of conditions. Default: the real clock.
 	Clock clock.PassiveClock
 }
@@ -41,8 +44,9 @@ type Options struct {
 // Reconciler reconciles VirtualMachineTemplateRequests.
 type Reconciler struct {
 	gatherer
-	recorder events.EventRecorder
-	metrics  *metrics
+	recorder     events.EventRecorder
+	metrics      *metrics
+	instancetype v1beta1.CaptureInstancetype
 }
 
 // New returns a Reconciler. It fails if the metrics are already registered.
@@ -54,7 +58,7 @@ func New(options Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reconciler{gatherer{options.Cluster, options.Clock}, options.Recorder, m}, nil
+	return &Reconciler{gatherer{options.Cluster, options.Clock}, options.Recorder, m, options.Instancetype}, nil
 }
 
 // Reconcile implements reconcile.Reconciler.

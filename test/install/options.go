@@ -123,6 +123,9 @@ func (o Options) ManagerArgs() []string {
 			arguments = append(arguments, "--lent-object-resources="+strings.Join(texts(lent), ","))
 		}
 	}
+	if requests, _ := o.Values["requests"].(map[string]any); requests["instancetype"] != nil {
+		arguments = append(arguments, fmt.Sprintf("--capture-instancetype=%v", requests["instancetype"]))
+	}
 	if o.Values["templateAPI"] == "External" {
 		arguments = append(arguments, "--template-api=External")
 	}

@@ -37,7 +37,7 @@ func AwaitPolicies(ctx context.Context, plane *controlplane.Plane) error {
 		if err != nil {
 			return err
 		}
-		if answer := denied.Stdout + denied.Stderr; !strings.Contains(answer, "denied request: not allowed to") {
+		if answer := denied.Stdout + denied.Stderr; !strings.Contains(answer, "denied request: User is not allowed to") {
 			return errors.New(answer)
 		}
 		return nil

@@ -73,37 +73,24 @@ func templateName(object *v1beta1.VirtualMachineTemplateRequest) string {
 	return object.Name
 }
 
-// right is a permission that the user must have.
-type right struct {
-	action        permission.Action
-	denialMessage string
+// creation is the permission to create a template in the namespace of a request.
+func creation(object *v1beta1.VirtualMachineTemplateRequest) permission.Action {
+	return permission.Action{
+		Verb: permission.Create, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version,
+		Resource: "virtualmachinetemplates", Namespace: object.Namespace,
+	}
 }
 
-// rights returns the permissions that are required before the existence of objects is disclosed. The messages are
-// those of admission policy template-request.
-func rights(object *v1beta1.VirtualMachineTemplateRequest) []right {
+// reading is the permission that a user who may know whether the VirtualMachine exists has.
+func reading(object *v1beta1.VirtualMachineTemplateRequest) permission.Action {
 	source := object.Spec.VirtualMachineRef
-	where := source.Namespace + "/" + source.Name
-	use := right{
-		permission.Action{
+	if source.Namespace == object.Namespace {
+		return permission.Action{
 			Verb: permission.Get, Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines", Namespace: source.Namespace, Name: source.Name,
-		},
-		"not allowed to read VirtualMachine " + where + ", which the template would show: ask an administrator of the namespace for verb get on virtualmachines.kubevirt.io",
-	}
-	if source.Namespace != object.Namespace {
-		use = right{
-			permission.Action{
-				Verb: permission.Create, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version,
-				Resource: "virtualmachinetemplaterequests", Subresource: "source", Namespace: source.Namespace, Name: source.Name,
-			},
-			"not allowed to use VirtualMachine " + where + " as the source of a VirtualMachineTemplateRequest: ask an administrator of its namespace for verb create on virtualmachinetemplaterequests/source",
 		}
 	}
-	return []right{use, {
-		permission.Action{
-			Verb: permission.Create, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version,
-			Resource: "virtualmachinetemplates", Namespace: object.Namespace,
-		},
-		"not allowed to create VirtualMachineTemplates in namespace " + object.Namespace + ": ask an administrator of the namespace for verb create on virtualmachinetemplates.template.kubevirt.io",
-	}}
+	return permission.Action{
+		Verb: permission.Create, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version,
+		Resource: "virtualmachinetemplaterequests", Subresource: "source", Namespace: source.Namespace, Name: source.Name,
+	}
 }

@@ -1,9 +1,8 @@
 // Package requests is the validating webhook of VirtualMachineTemplateRequest, in both versions. It checks what is
-// decidable at creation: names and labels that are invalid for a template, a template of that name that already
-// exists, a VirtualMachine that does not exist.
+// decidable at creation: names and labels that are invalid for a template, and a template of that name that already
+// exists. It warns about a VirtualMachine that does not exist yet.
 //
-// The webhook discloses existence only to users with the permissions that admission policy template-request requires,
-// and checks them before it reads any object. A user who may not use a VirtualMachine as a source receives the same
-// message whether or not it exists. A user who may use it can find out anyway, from the result of the request, and a
-// user who may create templates can find out that one exists by creating another.
+// Whether the user may capture decides the admission policy template-request. The webhook discloses the existence of an
+// object only to users who could find it out anyway: that of a VirtualMachine to users who may read it or use it as a
+// source, and that of a template to users who may create one.
 package requests

@@ -19,10 +19,7 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
-var (
-	requestKind     = schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "VirtualMachineTemplateRequest"}
-	requestResource = schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "virtualmachinetemplaterequests"}
-)
+var requestKind = schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "VirtualMachineTemplateRequest"}
 
 // Templates returns the templates in the cluster; a templatecache.Cache implements it.
 type Templates interface {
@@ -65,55 +62,45 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	}
 	object.Namespace = request.Namespace
 	causes := check(&object)
-	if err := h.permitted(ctx, request.UserInfo, &object); err != nil {
-		return deny.With(err.ErrStatus)
-	}
-	found, err := h.existence(ctx, &object)
+	taken, err := h.taken(ctx, request.UserInfo, &object)
 	if err != nil {
-		return deny.With(err.ErrStatus)
+		return deny.With(internal(err).ErrStatus)
 	}
-	if causes = append(causes, found...); len(causes) > 0 {
+	if causes = append(causes, taken...); len(causes) > 0 {
 		return deny.With(apierrors.NewInvalid(requestKind, object.Name, causes).Status())
 	}
-	return admission.Allowed("")
+	response := admission.Allowed("")
+	if h.missing(ctx, request.UserInfo, &object) {
+		source := object.Spec.VirtualMachineRef
+		response = response.WithWarnings(fmt.Sprintf("VirtualMachine %s/%s does not exist; the request waits for it until its timeout", source.Namespace, source.Name))
+	}
+	return response
 }
 
-// permitted checks the permissions that the user must have before existence is disclosed.
-func (h *Handler) permitted(ctx context.Context, user authenticationv1.UserInfo, object *v1beta1.VirtualMachineTemplateRequest) *apierrors.StatusError {
-	for _, right := range rights(object) {
-		allowed, err := h.Permissions.May(ctx, user, right.action)
-		switch {
-		case err != nil:
-			return internal(err)
-		case !allowed:
-			return apierrors.NewForbidden(requestResource, object.Name, errors.New(right.denialMessage))
-		}
+// taken returns the error of a request whose template exists, if the user may know that.
+func (h *Handler) taken(ctx context.Context, user authenticationv1.UserInfo, object *v1beta1.VirtualMachineTemplateRequest) (field.ErrorList, error) {
+	if allowed, err := h.Permissions.May(ctx, user, creation(object)); err != nil || !allowed {
+		return nil, err
 	}
-	return nil
+	name := templateName(object)
+	if h.Templates.Get(object.Namespace, name) == nil {
+		return nil, nil
+	}
+	at := field.NewPath("spec", "templateName")
+	if object.Spec.TemplateName == "" {
+		at = field.NewPath("metadata", "name")
+	}
+	return field.ErrorList{field.Invalid(at, name, "a VirtualMachineTemplate of this name exists; choose another spec.templateName, or delete the template")}, nil
 }
 
-// existence returns errors for a VirtualMachine that does not exist and for a template that does.
-func (h *Handler) existence(ctx context.Context, object *v1beta1.VirtualMachineTemplateRequest) (field.ErrorList, *apierrors.StatusError) {
-	var causes field.ErrorList
-	source, path := object.Spec.VirtualMachineRef, field.NewPath("spec")
-	if name := templateName(object); h.Templates.Get(object.Namespace, name) != nil {
-		at := path.Child("templateName")
-		if object.Spec.TemplateName == "" {
-			at = field.NewPath("metadata", "name")
-		}
-		causes = append(causes, field.Invalid(at, name, "a VirtualMachineTemplate of this name exists; choose another spec.templateName, or delete the template"))
+// missing reports whether the VirtualMachine does not exist, if the user may know that. It is for a warning, so no error denies the request.
+func (h *Handler) missing(ctx context.Context, user authenticationv1.UserInfo, object *v1beta1.VirtualMachineTemplateRequest) bool {
+	if allowed, err := h.Permissions.May(ctx, user, reading(object)); err != nil || !allowed {
+		return false
 	}
-	if len(validReference(source)) > 0 {
-		return causes, nil
-	}
+	source := object.Spec.VirtualMachineRef
 	exists, err := h.VirtualMachines.Exists(ctx, source.Namespace, source.Name)
-	if err != nil {
-		return nil, internal(err)
-	}
-	if !exists {
-		causes = append(causes, field.NotFound(path.Child("virtualMachineRef"), source.Namespace+"/"+source.Name))
-	}
-	return causes, nil
+	return err == nil && !exists
 }
 
 // internal returns the status for an error that is not in the user's request.

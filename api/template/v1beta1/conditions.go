@@ -11,6 +11,10 @@ const (
 	// template component serves this API, whose controller writes Ready.
 	ConditionStencilReady = "stencil.kubevirt.io/Ready"
 
+	// ConditionCompleted equals ConditionReady on a request. The examples of the published API
+	// wait for it.
+	ConditionCompleted = "Completed"
+
 	// ConditionProgressing is true on a request that is in progress. False ends the
 	// request, successful or not.
 	ConditionProgressing = "Progressing"
@@ -71,6 +75,9 @@ const (
 	// ReasonStarting is the reason of a request for which nothing has been created yet.
 	ReasonStarting = "Starting"
 
+	// ReasonWaitingForVirtualMachine is the reason while the VirtualMachine does not exist.
+	ReasonWaitingForVirtualMachine = "WaitingForMachine"
+
 	// ReasonWaitingForSnapshot is the reason while KubeVirt takes the snapshot.
 	ReasonWaitingForSnapshot = "WaitingForSnapshot"
 
@@ -91,7 +98,8 @@ const (
 
 // Reasons of the condition Ready of a request that has ended and is not ready.
 const (
-	// ReasonVirtualMachineNotFound is the reason when the VirtualMachine does not exist.
+	// ReasonVirtualMachineNotFound is the reason when the VirtualMachine is deleted before
+	// its snapshot is taken.
 	ReasonVirtualMachineNotFound = "MachineNotFound"
 
 	// ReasonTemplateExists is the reason when a template with that name exists that the

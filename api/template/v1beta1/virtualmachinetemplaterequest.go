@@ -83,17 +83,17 @@ type VirtualMachineTemplateRequestSpec struct {
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
 	// Instancetype specifies how the instance type and the preference of the
-	// VirtualMachine are captured. Expand, the default, writes their values at the
-	// time of the capture into the template. Keep writes their names into the
-	// template, so that its VirtualMachines use their values at creation. This
-	// field is Stencil's own.
+	// VirtualMachine are captured. Expand writes their values at the time of the
+	// capture into the template. Keep writes their names into the template, so that
+	// its VirtualMachines use their values at creation. The default is a setting of
+	// the installation, Expand unless it is changed. This field is Stencil's own.
 	//
 	// +optional
 	Instancetype CaptureInstancetype `json:"instancetype,omitempty"`
 
-	// RunStrategy specifies whether VirtualMachines of the template run. With
-	// Halted, the default, they do not run until a user starts them; Keep uses
-	// the run strategy of the source. This field is Stencil's own.
+	// RunStrategy specifies whether VirtualMachines of the template run. Keep, the
+	// default, uses the run strategy of the source; with Halted they do not run until
+	// a user starts them. This field is Stencil's own.
 	//
 	// +optional
 	RunStrategy CaptureRunStrategy `json:"runStrategy,omitempty"`

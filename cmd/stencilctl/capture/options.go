@@ -21,7 +21,7 @@ var options = []option{
 		string(v1beta1.CaptureInstancetypeExpand), string(v1beta1.CaptureInstancetypeKeep),
 	}},
 	{"run-strategy", "runStrategy", "whether VMs of the template run", []string{
-		string(v1beta1.CaptureRunStrategyHalted), string(v1beta1.CaptureRunStrategyKeep),
+		string(v1beta1.CaptureRunStrategyKeep), string(v1beta1.CaptureRunStrategyHalted),
 	}},
 	{"secrets", "secrets", "how passwords and private keys in cloud-init data are handled", []string{
 		string(v1beta1.CaptureSecretsKeep), string(v1beta1.CaptureSecretsParameterize),

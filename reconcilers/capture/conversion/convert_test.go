@@ -126,7 +126,9 @@ func disks() []capturing.Disk {
 
 // TestARenderedCaptureIsTheMachine checks everything that capture changes, and that nothing else changes.
 func TestARenderedCaptureIsTheMachine(t *testing.T) {
-	result := convert(t, everything, capturing.Options{Namespace: "golden", Disks: disks()})
+	result := convert(t, everything, capturing.Options{
+		Namespace: "golden", Disks: disks(), Spec: v1beta1.VirtualMachineTemplateRequestSpec{RunStrategy: v1beta1.CaptureRunStrategyHalted},
+	})
 	want := decode(t, `
 apiVersion: kubevirt.io/v1
 kind: VirtualMachine

@@ -56,8 +56,6 @@ func changed(vm *virtv1.VirtualMachine, name string, copied map[string]capturing
 	vm.ObjectMeta = metav1.ObjectMeta{Name: name, Labels: vm.Labels, Annotations: vm.Annotations}
 	vm.Status = virtv1.VirtualMachineStatus{}
 	spec := &vm.Spec
-	halted := virtv1.RunStrategyHalted
-	spec.Running, spec.RunStrategy = nil, &halted
 	if spec.Instancetype != nil {
 		spec.Instancetype.RevisionName = ""
 	}

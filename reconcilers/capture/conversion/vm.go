@@ -9,7 +9,7 @@ import (
 
 // vmSpec changes the fields beside spec.template.
 func (c *conversion) vmSpec(spec map[string]any) {
-	if c.options.Spec.RunStrategy != v1beta1.CaptureRunStrategyKeep {
+	if c.options.Spec.RunStrategy == v1beta1.CaptureRunStrategyHalted {
 		delete(spec, "running")
 		spec["runStrategy"] = "Halted"
 	}

@@ -101,7 +101,7 @@ func TestVirtctl(t *testing.T) {
 		}
 		denied(`cannot create resource "virtualmachinetemplaterequests"`)
 		grant("template.kubevirt.io", "virtualmachinetemplaterequests", "create")
-		denied("not allowed to read VirtualMachine " + space + "/virtctl-vm")
+		denied("User is not allowed to read VirtualMachine " + space + "/virtctl-vm")
 		grant("kubevirt.io", "virtualmachines", "get")
 		denied("virtualmachinesnapshots.snapshot.kubevirt.io")
 		grant("snapshot.kubevirt.io", "virtualmachinesnapshots", "create")
@@ -110,7 +110,7 @@ func TestVirtctl(t *testing.T) {
 		denied("virtualmachinetemplates.template.kubevirt.io")
 		grant("template.kubevirt.io", "virtualmachinetemplates", "create")
 		other := floor(t)
-		denied("not allowed to use VirtualMachine "+other+"/virtctl-vm as the source", "--vm-namespace", other)
+		denied("User is not allowed to use VirtualMachine "+other+"/virtctl-vm as the source", "--vm-namespace", other)
 
 		denied(`spec.virtualMachineRef: Not found: "` + space + `/virtctl-vm"`)
 		harness.Must(t, stencil.Plane, dora, gen.Manifest(gen.VM("virtctl-vm", gen.SmallSpec())), "create", "--namespace="+space, "-f", "-")

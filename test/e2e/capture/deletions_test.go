@@ -70,6 +70,31 @@ func failsBeforeRelease(reasons ...string) result {
 	}
 }
 
+// waits checks that a capture waits for its VM, or has failed because that was being deleted.
+func waits(t *testing.T, c *capture, release func()) {
+	t.Helper()
+	release()
+	eventually(t, "the capture waits for the machine", func() string {
+		ready := c.conditions(t, c.golden, "r")["Ready"]
+		if slices.Contains([]string{"WaitingForMachine", "MachineNotFound", "CaptureRefused"}, ready.Reason) {
+			return ""
+		}
+		return fmt.Sprintf("the condition Ready is %+v", ready)
+	})
+}
+
+// waitsForAnother checks that a capture whose VM was deleted before its snapshot is of the next VM of that name.
+func waitsForAnother(t *testing.T, c *capture, release func()) {
+	t.Helper()
+	waits(t, c, release)
+	if c.conditions(t, c.golden, "r")["Ready"].Reason != "WaitingForMachine" {
+		c.nothing(t)
+		return
+	}
+	c.does(t, twoDisks, "apply", "-n", c.shop, "-f", "-")
+	c.captured(t)
+}
+
 // isMadeAnew waits until the required number of objects exist, none of them being deleted, and then checks that the capture succeeds.
 func isMadeAnew(kind schema.GroupVersionResource, want int) result {
 	return func(t *testing.T, c *capture, release func()) {
@@ -107,14 +132,14 @@ func TestDeletionsLeaveNothing(t *testing.T) {
 		{"the request", request, snapshotServed, afterwards, goesBeforeRelease},
 		{"the namespace of the request", ofRequest, 0, afterwards, goesAndLeavesNothing},
 
-		{"the machine", vm, 0, snapshotExists, fails("MachineNotFound")},
+		{"the machine", vm, 0, snapshotExists, waitsForAnother},
 		// KubeVirt retains a VM until its snapshot is taken.
 		{"the machine", vm, snapshotExists, afterwards, isFinished},
 
 		{"the snapshot", snapshot, snapshotExists, templateExists, failsBeforeRelease("SnapshotLost")},
 		{"the snapshot", snapshot, templateExists, snapshotServed, isFinished},
 
-		{"the namespace of the machine", ofVM, snapshotExists - 1, snapshotExists, failsBeforeRelease("MachineNotFound", "CaptureRefused")},
+		{"the namespace of the machine", ofVM, snapshotExists - 1, snapshotExists, waits},
 		{"the namespace of the machine", ofVM, snapshotExists, templateExists, failsBeforeRelease("SnapshotLost", "MachineNotFound")},
 		{"the namespace of the machine", ofVM, templateExists, afterwards, isFinished},
 

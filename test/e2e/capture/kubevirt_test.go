@@ -69,7 +69,7 @@ func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
 		t.Fatalf("conditions are %+v", got)
 	}
 	text := s.does(t, "", "get", "vmt", "web", "-n", golden, "-o", "json")
-	for _, want := range []string{`"os": "fedora"`, `"runStrategy": "Halted"`, `"name": "${NAME}"`, `"sockets"`, "password: \\\"${PASSWORD}\\\""} {
+	for _, want := range []string{`"os": "fedora"`, `"runStrategy": "Always"`, `"name": "${NAME}"`, `"sockets"`, "password: \\\"${PASSWORD}\\\""} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the template lacks %s", want)
 		}

@@ -36,15 +36,15 @@ func TestRequestingATemplateTakesWhatMakingItTakes(t *testing.T) {
 	)
 	const ask = ": ask an administrator of "
 	var (
-		noSource = denial{"template-request", "not allowed to use VirtualMachine " + source + "/web as the source of a VirtualMachineTemplateRequest" + ask +
+		noSource = denial{"template-request", "User is not allowed to use VirtualMachine " + source + "/web as the source of a VirtualMachineTemplateRequest" + ask +
 			"its namespace for verb create on virtualmachinetemplaterequests/source"}
-		noVolumes = denial{"template-request", "not allowed to create DataVolumes in namespace " + target + ", which hold the disks of the template" + ask +
+		noVolumes = denial{"template-request", "User is not allowed to create DataVolumes in namespace " + target + ", which hold the disks of the template" + ask +
 			"the namespace for verb create on datavolumes.cdi.kubevirt.io"}
-		noTemplates = denial{"template-request", "not allowed to create VirtualMachineTemplates in namespace " + target + ask +
+		noTemplates = denial{"template-request", "User is not allowed to create VirtualMachineTemplates in namespace " + target + ask +
 			"the namespace for verb create on virtualmachinetemplates.template.kubevirt.io"}
-		noReading = denial{"template-request", "not allowed to read VirtualMachine " + target + "/web, which the template would show" + ask +
+		noReading = denial{"template-request", "User is not allowed to read VirtualMachine " + target + "/web, which the template would show" + ask +
 			"the namespace for verb get on virtualmachines.kubevirt.io"}
-		noSnapshots = denial{"template-request", "not allowed to create VirtualMachineSnapshots in namespace " + target + ", from which the template is made" + ask +
+		noSnapshots = denial{"template-request", "User is not allowed to create VirtualMachineSnapshots in namespace " + target + ", from which the template is made" + ask +
 			"the namespace for verb create on virtualmachinesnapshots.snapshot.kubevirt.io"}
 	)
 	type rules = []rbacv1.PolicyRule

@@ -43,6 +43,9 @@
 {{- if ne .Values.certificates.provider "virt-operator" }}
 - --release={{ .Release.Namespace }}/{{ .Release.Name }}
 {{- end }}
+{{- if ne .Values.requests.instancetype "Expand" }}
+- --capture-instancetype={{ .Values.requests.instancetype }}
+{{- end }}
 {{- if eq .Values.templateAPI "External" }}
 - --template-api=External
 {{- end }}
