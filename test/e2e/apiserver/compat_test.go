@@ -83,7 +83,7 @@ func TestEveryInput(t *testing.T) {
 		{name: "malformed JSON", as: bob, literally: "{\n\"parameters\": {\"NAME\": }\n", wantCode: 400, want: []string{"line "}},
 		{name: "malformed, to create", as: ada, verb: "create", literally: "parameters:\n  NAME: a: b\n", wantCode: 400, want: []string{"line 2, column 3"}},
 		{name: "a misspelled field", as: bob, body: `{"params":{}}`, wantCode: 400, want: []string{`no field \"params\"; did you mean parameters?`}},
-		{name: "an unknown field", as: bob, body: `{"fieldManager":"me","parameters":{"NAME":"web-9"}}`, wantCode: 200, wantWarning: `unknown field "fieldManager"`},
+		{name: "an unknown field", as: bob, body: `{"fieldManager":"me","parameters":{"NAME":"web-9"}}`, wantCode: 200, wantWarning: `unknown field \"fieldManager\"`},
 		{name: "the kind that kubernetes-mcp-server sends", as: bob, body: `{"kind":"CreateOptions","apiVersion":"meta.k8s.io/v1","parameters":{"NAME":"web-9"}}`, wantCode: 200, want: []string{`"name":"web-9"`}},
 		{name: "and to create", as: ada, verb: "create", query: "?dryRun=All", body: `{"kind":"CreateOptions","apiVersion":"meta.k8s.io/v1","parameters":{"NAME":"web-9"}}`, wantCode: 200, want: []string{`"name":"web-9"`}},
 		{name: "a dry run that would be none", as: ada, verb: "create", body: `{"kind":"CreateOptions","dryRun":["All"],"parameters":{"NAME":"web-9"}}`, wantCode: 400, want: []string{`?dryRun=All`}},

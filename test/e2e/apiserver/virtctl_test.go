@@ -112,7 +112,6 @@ func TestVirtctl(t *testing.T) {
 		other := floor(t)
 		denied("User is not allowed to use VirtualMachine "+other+"/virtctl-vm as the source", "--vm-namespace", other)
 
-		denied(`spec.virtualMachineRef: Not found: "` + space + `/virtctl-vm"`)
 		harness.Must(t, stencil.Plane, dora, gen.Manifest(gen.VM("virtctl-vm", gen.SmallSpec())), "create", "--namespace="+space, "-f", "-")
 		out, problems, code := virtctl(gus, "create", "--vm-name", "virtctl-vm", "-n", space, "--name", "virtctl-template")
 		if code != 0 {
