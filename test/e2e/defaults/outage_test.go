@@ -248,28 +248,32 @@ func TestAnotherKubeVirtThanIsReproduced(t *testing.T) {
 			return nil
 		})
 	}
-	discard(t, "team-a", "other", "same")
-	become(t, "v1.10.0", "v1.10.0")
 	defer become(t, "v1.8.2", "v1.8.2")
-	differs("1")
-	out := mustKubectl(t, ada, vmWith("other", ""), "create", "-f", "-")
-	if strings.Contains(out.Stderr, "Warning: the defaults") {
-		t.Errorf("every machine is warned about: %s", out.Stderr)
-	}
-	vm := stored(t, "team-a", "other")
-	if domain(t, vm, "machine", "type") != "q35" || strings.Contains(at(t, vm, "spec"), "pciAddress") {
-		t.Errorf("it is stored with %s", domain(t, vm))
-	}
-	if domain(t, vm, "features", "acpi", "enabled") != "true" {
-		t.Errorf("what does not depend on the version is missing: %s", domain(t, vm))
-	}
-	harness.Eventually(t, "an event tells of the other KubeVirt", func() error {
-		events := mustKubectl(t, nil, "", "--namespace=kubevirt", "get", "events", "--field-selector=reason=DefaulterOfAnotherKubeVirt", "-o", "jsonpath={.items[*].message}").Stdout
-		if strings.Count(events, "the cluster runs KubeVirt v1.10.0") != 1 {
-			return fmt.Errorf("events: %q", events)
+	// 1.7 adds other root ports.
+	for name, release := range map[string]string{"older": "v1.7.0", "newer": "v1.10.0"} {
+		discard(t, "team-a", name)
+		become(t, release, release)
+		differs("1")
+		out := mustKubectl(t, ada, vmWith(name, ""), "create", "-f", "-")
+		if strings.Contains(out.Stderr, "Warning: the defaults") {
+			t.Errorf("%s: every machine is warned about: %s", release, out.Stderr)
 		}
-		return nil
-	})
+		vm := stored(t, "team-a", name)
+		if domain(t, vm, "machine", "type") != "q35" || strings.Contains(at(t, vm, "spec"), "pciAddress") {
+			t.Errorf("%s: it is stored with %s", release, domain(t, vm))
+		}
+		if domain(t, vm, "features", "acpi", "enabled") != "true" {
+			t.Errorf("%s: what does not depend on the version is missing: %s", release, domain(t, vm))
+		}
+		harness.Eventually(t, "an event tells of the other KubeVirt", func() error {
+			events := mustKubectl(t, nil, "", "--namespace=kubevirt", "get", "events", "--field-selector=reason=DefaulterOfAnotherKubeVirt", "-o", "jsonpath={.items[*].message}").Stdout
+			if strings.Count(events, "the cluster runs KubeVirt "+release) != 1 {
+				return fmt.Errorf("events: %q", events)
+			}
+			return nil
+		})
+	}
+	discard(t, "team-a", "same")
 	become(t, "v1.8.5", "v1.8.5")
 	differs("0")
 	mustKubectl(t, ada, vmWith("same", ""), "create", "-f", "-")
