@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-read -ra combinations <<<"${MATRIX:-1.30.14/- -/1.7 -/1.9 1.30.14/1.9}"
+read -ra combinations <<<"${MATRIX:-1.30.14/- 1.33.5/- -/1.7 -/1.9 1.30.14/1.9}"
 packages=("$@")
 ((${#packages[@]})) || packages=(./e2e/road ./e2e/attacks ./e2e/capture ./e2e/apiserver)
 
@@ -41,6 +41,9 @@ build_kubernetes() (
 	mv bin "$folder"
 )
 
+# version NAME prints the release of a tool of hack/tool.
+version() { hack/tool --list | awk -v name="$1" '$1 == name {print substr($2, 2)}'; }
+
 failed=0 rows=""
 for combination in "${combinations[@]}"; do
 	kubernetes=${combination%/*} kubevirt=${combination#*/}
@@ -57,12 +60,19 @@ for combination in "${combinations[@]}"; do
 			ln -s "$path" "$assets/$name"
 		done
 	fi
+	passed="" broken=""
 	for package in "${packages[@]}"; do
 		echo "=== Kubernetes $kubernetes, KubeVirt $kubevirt: $package"
-		started=$SECONDS result=passes
-		STENCIL_ASSETS=$assets make --no-print-directory e2e PACKAGES="$package" || { result=fails failed=1; }
-		rows+="| $kubernetes | $kubevirt | \`${package#./}\` | $(date +%F) | $result in $((SECONDS - started)) s |"$'\n'
+		if STENCIL_ASSETS=$assets make --no-print-directory e2e PACKAGES="$package"; then
+			passed+=", ${package##*/}"
+		else
+			broken+=", ${package##*/}" failed=1
+		fi
 	done
+	kubernetes=${kubernetes/#-/$(version kube-apiserver)}
+	virtapi=virt-api
+	[[ $kubevirt == - ]] || virtapi+=-$kubevirt
+	rows+="| $kubernetes | $(version "$virtapi") | ${passed:2} | ${broken:2} | $(date +%F) |"$'\n'
 done
-printf '\n| Kubernetes | KubeVirt | tests | date | |\n|---|---|---|---|---|\n%s' "$rows"
+printf '\n| Kubernetes | KubeVirt | pass | fail | date |\n|---|---|---|---|---|\n%s' "$rows"
 exit "$failed"
