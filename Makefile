@@ -49,7 +49,7 @@ soak: preflight ## many captures at once, deleted at every step, and many restar
 	@cd test && go build -o ../bin/tests ./runner && STENCIL_SOAK=1 exec ../bin/tests ./e2e/restarts ./e2e/capture
 
 .PHONY: test-matrix
-test-matrix: preflight ## the main path on other releases of Kubernetes and KubeVirt: hours; MATRIX="1.30/- -/1.9" and PACKAGES=./e2e/road for less
+test-matrix: preflight ## the main path on other releases of Kubernetes and KubeVirt: hours; MATRIX="1.30.14/- -/1.9" and PACKAGES=./e2e/road for less
 	@hack/matrix.sh $(PACKAGES)
 
 .PHONY: oracle

@@ -3,7 +3,7 @@ package v1alpha1
 // Subject is a sender of requests: a user, a group or a service account. Names are
 // compared literally; there are no wildcards.
 //
-// +kubebuilder:validation:XValidation:rule="self.kind == 'ServiceAccount' ? has(self.namespace) : !has(self.namespace)",message="a ServiceAccount needs a namespace, a User or Group takes none",fieldPath=".namespace"
+// +kubebuilder:validation:XValidation:rule="self.kind == 'ServiceAccount' ? has(self.__namespace__) : !has(self.__namespace__)",message="a ServiceAccount needs a namespace, a User or Group takes none",fieldPath=".namespace"
 type Subject struct {
 	// Kind is User, Group or ServiceAccount.
 	//

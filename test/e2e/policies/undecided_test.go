@@ -138,7 +138,7 @@ func TestANamespaceThatNobodyHasDecidedOn(t *testing.T) {
 			}
 			return ""
 		})
-		denial{}.check(t, create(owner, plain("a"), freed))
+		eventually(t, "the API server knows the label", func() string { return denial{}.complaint(create(owner, plain("a"), freed)) })
 		denial{}.check(t, label(labeller, free, "team=b"))
 	})
 }

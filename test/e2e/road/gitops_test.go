@@ -1,6 +1,7 @@
 package road_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -46,24 +47,31 @@ func TestTheSameManifestASecondTimeChangesNothing(t *testing.T) {
 		{"server-side apply after create", []string{"create"}, []string{"apply", "--server-side"}},
 		{"server-side apply after client-side apply", []string{"apply"}, []string{"apply", "--server-side"}},
 	}
-	manifests := []struct{ name, manifest string }{
-		{"a reference alone", vm("again", "golden/fedora")},
-		{"with parameters", vm("again", "golden/fedora", gen.Parameter("INSTANCETYPE", "u1.large"))},
-		{"with a sensitive parameter", vm("again", "golden/fedora", gen.Parameter("CLOUD_USER_PASSWORD", "open-sesame"))},
-		{"with a field beside the reference", vm("again", "golden/fedora", gen.Fields(lightSpec))},
-		{"with lists that merge by name", vm("again", "golden/fedora", gen.Fields(overlaySpec))},
+	manifests := []struct {
+		name   string
+		fields []gen.Modifier
+	}{
+		{"a reference alone", nil},
+		{"with parameters", []gen.Modifier{gen.Parameter("INSTANCETYPE", "u1.large")}},
+		{"with a sensitive parameter", []gen.Modifier{gen.Parameter("CLOUD_USER_PASSWORD", "open-sesame")}},
+		{"with a field beside the reference", []gen.Modifier{gen.Fields(lightSpec)}},
+		{"with lists that merge by name", []gen.Modifier{gen.Fields(overlaySpec)}},
 	}
-	for _, command := range commands {
-		for _, m := range manifests {
+	for i, command := range commands {
+		for j, m := range manifests {
 			t.Run(command.name+", "+m.name, func(t *testing.T) {
-				discard(t, "again")
-				mustKubectl(t, ada, m.manifest, append(command.first, "-f", "-")...)
-				waitForController(t, "again")
-				before := get(t, "again")
+				// Each VM has a name of its own. virt-controller would use the ControllerRevision of a deleted VM with the same name, until the
+				// garbage collector deletes it, and virt-api then rejects a change of the new VM.
+				name := fmt.Sprintf("again-%d-%d", i, j)
+				discard(t, name)
+				manifest := vm(name, "golden/fedora", m.fields...)
+				mustKubectl(t, ada, manifest, append(command.first, "-f", "-")...)
+				waitForController(t, name)
+				before := get(t, name)
 				for range 2 {
-					mustKubectl(t, ada, m.manifest, append(command.second, "-f", "-")...)
+					mustKubectl(t, ada, manifest, append(command.second, "-f", "-")...)
 				}
-				after := get(t, "again")
+				after := get(t, name)
 				if strings.HasPrefix(command.name, "server-side apply after") {
 					// The new field manager is the only change.
 					for _, vm := range []*unstructured.Unstructured{before, after} {
@@ -88,7 +96,7 @@ func TestTheSameManifestASecondTimeChangesNothing(t *testing.T) {
 				if diff := cmp.Diff(before.Object, after.Object); diff != "" {
 					t.Errorf("stored before (-) and after (+) differ:\n%s", diff)
 				}
-				if strings.Contains(m.name, "sensitive") && strings.Contains(mustKubectl(t, nil, "", "get", "vm", "again", "-o", "jsonpath={.metadata}").Stdout, "open-sesame") {
+				if strings.Contains(m.name, "sensitive") && strings.Contains(mustKubectl(t, nil, "", "get", "vm", name, "-o", "jsonpath={.metadata}").Stdout, "open-sesame") {
 					t.Error("the sensitive value came back")
 				}
 			})

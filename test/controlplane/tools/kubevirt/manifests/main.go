@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"kubevirt.io/kubevirt/pkg/virt-operator/resource/generate/components"
@@ -32,27 +31,7 @@ func main() {
 
 func manifests() ([]runtime.Object, error) {
 	var objects []runtime.Object
-	for _, definition := range []func() (*apiextensionsv1.CustomResourceDefinition, error){
-		components.NewKubeVirtCrd,
-		components.NewMigrationPolicyCrd,
-		components.NewPresetCrd,
-		components.NewReplicaSetCrd,
-		components.NewVirtualMachineBackupCrd,
-		components.NewVirtualMachineBackupTrackerCrd,
-		components.NewVirtualMachineCloneCrd,
-		components.NewVirtualMachineClusterInstancetypeCrd,
-		components.NewVirtualMachineClusterPreferenceCrd,
-		components.NewVirtualMachineCrd,
-		components.NewVirtualMachineExportCrd,
-		components.NewVirtualMachineInstanceCrd,
-		components.NewVirtualMachineInstanceMigrationCrd,
-		components.NewVirtualMachineInstancetypeCrd,
-		components.NewVirtualMachinePoolCrd,
-		components.NewVirtualMachinePreferenceCrd,
-		components.NewVirtualMachineRestoreCrd,
-		components.NewVirtualMachineSnapshotContentCrd,
-		components.NewVirtualMachineSnapshotCrd,
-	} {
+	for _, definition := range definitions {
 		object, err := definition()
 		if err != nil {
 			return nil, err
@@ -66,16 +45,16 @@ func manifests() ([]runtime.Object, error) {
 	objects = append(objects,
 		components.NewVirtAPIMutatingWebhookConfiguration(namespace),
 		components.NewVirtAPIValidatingWebhookConfiguration(namespace),
-		components.NewVirtLauncherPodMutatingWebhookConfiguration(namespace),
 		components.NewKubeVirtPriorityClassCR(),
 	)
+	objects = append(objects, added()...)
 	for _, service := range components.NewVirtAPIAPIServices(namespace) {
 		objects = append(objects, service)
 	}
 	for _, roles := range [][]runtime.Object{
 		rbac.GetAllCluster(),
 		rbac.GetAllApiServer(namespace),
-		rbac.GetAllController(namespace, false),
+		controllerRoles(),
 	} {
 		objects = append(objects, roles...)
 	}

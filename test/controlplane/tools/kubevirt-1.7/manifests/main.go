@@ -1,0 +1,1 @@
+../../kubevirt/manifests/main.go
