@@ -61,6 +61,15 @@ func malformed(line, column int, format string, arguments ...any) error {
 	return &Malformed{Line: line, Column: column, Problem: fmt.Sprintf(format, arguments...)}
 }
 
+// Check returns an error if a body is not one JSON or YAML object, with every member once and not nested too deep. Errors are of type *Malformed.
+func Check(raw []byte) error {
+	root, err := parse(raw)
+	if err == nil && root.kind != object {
+		err = malformed(max(root.line, 1), max(root.column, 1), "it must be an object, not %s", kindNames[root.kind])
+	}
+	return err
+}
+
 // parse reads JSON or YAML. YAML contains JSON except for some escapes, so that a body that begins like JSON is read as JSON first.
 func parse(raw []byte) (node, error) {
 	trimmed := bytes.TrimSpace(raw)
