@@ -90,7 +90,7 @@ func (h *handler) fill(ctx context.Context, patch *mutation.Patch, vm machine.Ob
 		return nil, sizes.failed
 	}
 	if err != nil {
-		return nil, h.failure(ctx, vm.Name(), err)
+		return nil, h.failure(vm.Name(), err)
 	}
 	for _, each := range unresolved {
 		warnings = append(warnings, each.Error())
@@ -124,7 +124,7 @@ func leftOpen(skipped []defaulting.Skipped) (warnings []string) {
 }
 
 // failure converts an error of the defaulter to an API status.
-func (h *handler) failure(ctx context.Context, name string, err error) error {
+func (h *handler) failure(name string, err error) error {
 	if causes := guestdefaults.Rejection(err); causes != nil {
 		return apierrors.NewInvalid(vmKind, name, causes)
 	}

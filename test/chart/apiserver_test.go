@@ -117,9 +117,6 @@ func TestFlagsOfAnAPIServerBesideTheCluster(t *testing.T) {
 
 func TestTheAPIServerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 	t.Run("by default", func(t *testing.T) { compareAPIServerRights(t, nil, nil) })
-	t.Run("with defaults", func(t *testing.T) {
-		compareAPIServerRights(t, map[string]any{"enabled": true}, map[string]string{"namespaces": "get", "kubevirt.io/kubevirts": "list watch"})
-	})
 	t.Run("with defaults and MAC addresses", func(t *testing.T) {
 		compareAPIServerRights(t, map[string]any{"enabled": true, "mac": "generate"}, map[string]string{
 			"namespaces": "get", "kubevirt.io/kubevirts": "list watch", "kubevirt.io/virtualmachines": "create list watch",

@@ -150,6 +150,15 @@ func TestDefaultingBesideTheAPIServer(t *testing.T) {
 				machineType: keep, pciAddress: false, firmwareUUID: false, mac: generate, cpu: false, memory: false}, certificates: {provider: cert-manager}}`,
 			want: all,
 		},
+		"without MAC addresses it reads no VirtualMachines": {
+			values: `{defaulting: {enabled: true}}`,
+			want: map[string]any{
+				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"virtualmachines\")].verbs}":               []string{"create"},
+				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"kubevirts\")].verbs}":                     []string{"list", "watch"},
+				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"namespaces\")].verbs}":                    []string{"get"},
+				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"mutatingwebhookconfigurations\")].verbs}": nil,
+			},
+		},
 		"without that server there is no right to call it": {
 			values: `{defaulting: {enabled: true}, apiserver: {enabled: false}}`,
 			absent: []string{apiserver, "ClusterRole/stencil-defaults"},
