@@ -83,24 +83,19 @@ func misfit(part any, within func(any) any, path *field.Path) *field.Error {
 	}
 	switch value := part.(type) {
 	case map[string]any:
-		if unfit(within(map[string]any{})) != nil {
-			break
-		}
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			inside := func(child any) any { return within(map[string]any{key: child}) }
-			if unfit(inside(value[key])) != nil {
-				return misfit(value[key], inside, path.Child(key))
+		keys := slices.Sorted(maps.Keys(value))
+		if i, found := first(len(keys), func(from, to int) bool {
+			some := map[string]any{}
+			for _, key := range keys[from:to] {
+				some[key] = value[key]
 			}
+			return unfit(within(some)) != nil
+		}); found {
+			return misfit(value[keys[i]], func(child any) any { return within(map[string]any{keys[i]: child}) }, path.Child(keys[i]))
 		}
 	case []any:
-		if unfit(within([]any{})) != nil {
-			break
-		}
-		for i, item := range value {
-			inside := func(child any) any { return within([]any{child}) }
-			if unfit(inside(item)) != nil {
-				return misfit(item, inside, path.Index(i))
-			}
+		if i, found := first(len(value), func(from, to int) bool { return unfit(within(value[from:to])) != nil }); found {
+			return misfit(value[i], func(child any) any { return within([]any{child}) }, path.Index(i))
 		}
 	}
 	err := unfit(within(part))
@@ -111,6 +106,23 @@ func misfit(part any, within func(any) any, path *field.Path) *field.Error {
 	}
 	// The value may be a password.
 	return field.Invalid(path, field.OmitValueType{}, detail)
+}
+
+// first returns the index of the first of n items with a property, by halves: has reports whether one of the items in a range has it. Nothing is found if an
+// empty range has it, too.
+func first(n int, has func(from, to int) bool) (int, bool) {
+	if n == 0 || has(0, 0) || !has(0, n) {
+		return 0, false
+	}
+	from, to := 0, n
+	for to-from > 1 {
+		if middle := (from + to) / 2; has(from, middle) {
+			to = middle
+		} else {
+			from = middle
+		}
+	}
+	return from, true
 }
 
 // typeNames describe the kinds of Go types in messages.
