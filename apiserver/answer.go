@@ -42,13 +42,30 @@ type processed struct {
 	code     int
 }
 
+// reply is a successful response.
+type reply struct {
+	// body is encoded as JSON.
+	body     any
+	warnings []string
+	code     int
+}
+
+// processing makes a route of a function that receives a body and returns a ProcessedVirtualMachineTemplate.
+func (h *handler) processing(serve func(request *http.Request, parameters map[string]string, raw []byte) (processed, error)) restful.RouteFunction {
+	return h.answering(func(request *http.Request, parameters map[string]string, raw []byte) (reply, error) {
+		done, err := serve(request, parameters, raw)
+		done.Kind, done.APIVersion = "ProcessedVirtualMachineTemplate", h.version.String()
+		return reply{body: done, warnings: done.warnings, code: done.code}, err
+	})
+}
+
 // answering makes a route of a function that receives a body and returns the response.
-func (h *handler) answering(serve func(request *http.Request, parameters map[string]string, raw []byte) (processed, error)) restful.RouteFunction {
+func (h *handler) answering(serve func(request *http.Request, parameters map[string]string, raw []byte) (reply, error)) restful.RouteFunction {
 	return func(request *restful.Request, response *restful.Response) {
-		h.answer(response.ResponseWriter, request.Request, func() (processed, error) {
+		h.answer(response.ResponseWriter, request.Request, func() (reply, error) {
 			raw, err := readBody(response.ResponseWriter, request.Request)
 			if err != nil {
-				return processed{}, err
+				return reply{}, err
 			}
 			return serve(request.Request, request.PathParameters(), raw)
 		})
@@ -67,7 +84,7 @@ func readBody(w http.ResponseWriter, request *http.Request) ([]byte, error) {
 	return raw, nil
 }
 
-func (h *handler) answer(w http.ResponseWriter, request *http.Request, serve func() (processed, error)) {
+func (h *handler) answer(w http.ResponseWriter, request *http.Request, serve func() (reply, error)) {
 	done, err := serve()
 	if err != nil {
 		responsewriters.ErrorNegotiated(err, h.serializer, h.version, w, request)
@@ -76,8 +93,7 @@ func (h *handler) answer(w http.ResponseWriter, request *http.Request, serve fun
 	for _, text := range done.warnings {
 		warning.AddWarning(request.Context(), "", text)
 	}
-	done.Kind, done.APIVersion = "ProcessedVirtualMachineTemplate", h.version.String()
-	raw, err := json.Marshal(done)
+	raw, err := json.Marshal(done.body)
 	contentType := runtime.ContentTypeJSON
 	if err == nil && prefersYAML(request.Header.Get("Accept")) {
 		contentType = runtime.ContentTypeYAML

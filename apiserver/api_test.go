@@ -102,6 +102,8 @@ type fixture struct {
 	rules string
 	// groups are those of the user, team-a if nil.
 	groups []string
+	// defaults are nil if they are not filled in.
+	defaults *Defaults
 }
 
 func (f *fixture) do(t *testing.T, method, path, accept, sent string) *httptest.ResponseRecorder {
@@ -135,7 +137,8 @@ func (f *fixture) do(t *testing.T, method, path, accept, sent string) *httptest.
 				}
 				return authorizer.DecisionNoOpinion, "", nil
 			}),
-			Suffix: func() string { return "abcde" },
+			Suffix:   func() string { return "abcde" },
+			Defaults: f.defaults,
 		}}
 		container.Add(h.service(h.resources()))
 	}

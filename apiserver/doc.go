@@ -1,6 +1,6 @@
 // Package apiserver is the aggregated API of templates: the group
 // subresources.template.kubevirt.io with virtualmachinetemplates/NAME/process and
-// /create, and processedtemplates.
+// /create, processedtemplates, and defaults.
 //
 // It is a server of k8s.io/apiserver with everything that brings (delegated
 // authentication and authorization, audit, limits, metrics, health), and with routes
@@ -12,6 +12,9 @@
 // process renders and stores nothing. create renders, binds every value, and creates the VirtualMachine as the server, on behalf of the user (see
 // package delegation). The render webhook renders it again with the same values, so that the VirtualMachine is subject to the same rules as one that
 // the user creates directly. A user with permission to create the subresource needs no permission on VirtualMachines.
+//
+// defaults has nothing to do with templates: it fills in the defaults that the guest of a VirtualMachine sees, with the code of the webhook that does it on
+// creation (package guestdefaults), and without admission. A user with permission to create it needs no other one.
 //
 // Templates come from a watch cache; process calls no other server.
 package apiserver

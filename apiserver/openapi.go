@@ -7,13 +7,14 @@ import (
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/util"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
 	templatev1beta1 "github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
 // Definitions returns the definitions of the types of requests and responses. Those of Kubernetes come from the package that is generated for them.
-// Stencil defines three, and KubeVirt describes the largest part of them, a VirtualMachine.
+// Stencil defines four, and KubeVirt describes the largest part of them, a VirtualMachine.
 func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	definitions := maps.Clone(extensionsopenapi.GetOpenAPIDefinitions(ref))
 	metadata := property(spec.Schema{SchemaProps: spec.SchemaProps{Ref: ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")}}, "")
@@ -45,6 +46,10 @@ func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 	})
 	definitions[util.GetCanonicalTypeName(templatev1beta1.VirtualMachineTemplate{})] = object("VirtualMachineTemplate is a template of template.kubevirt.io that is sent to be processed.", []string{"spec"}, map[string]spec.Schema{
 		"spec":   anything("Spec is that of a VirtualMachineTemplate of template.kubevirt.io."),
+		"status": anything("Status is ignored."),
+	})
+	definitions[util.GetCanonicalTypeName(kubevirtv1.VirtualMachine{})] = object("VirtualMachine is a VirtualMachine of kubevirt.io/v1 that is sent to have its defaults filled in, and returned with them.", []string{"spec"}, map[string]spec.Schema{
+		"spec":   anything("Spec is that of a VirtualMachine of kubevirt.io."),
 		"status": anything("Status is ignored."),
 	})
 	return definitions

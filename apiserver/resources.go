@@ -10,25 +10,31 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints"
 	"k8s.io/apiserver/pkg/endpoints/metrics"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
 	templatev1beta1 "github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// resource is one of the three of each version. They support only create.
+// resource is one of those of each version. They support only create.
 type resource struct {
-	name, subresource string
-	kind              string
-	path              string
-	doc, operation    string
-	// reads is the type of the request, code the status of a successful response.
-	reads any
-	code  int
-	serve restful.RouteFunction
+	name, singular, subresource string
+	// kind is that of the request or the response, in the group of the API if group is the zero value.
+	kind           string
+	group          schema.GroupVersion
+	path           string
+	doc, operation string
+	// reads and writes are the types of the request and the response, code is the status of a successful response.
+	reads, writes any
+	code          int
+	serve         restful.RouteFunction
+	// off leaves the resource out of discovery.
+	off bool
 }
 
 const (
 	templates = "virtualmachinetemplates"
+	defaults  = "defaults"
 	namespace = "namespace"
 	name      = "name"
 )
@@ -40,21 +46,29 @@ func (h *handler) resources() []resource {
 			path:      "/namespaces/{namespace}/virtualmachinetemplates/{name}/process",
 			doc:       "render a VirtualMachineTemplate and store nothing",
 			operation: "connectNamespacedVirtualMachineTemplateProcess",
-			reads:     v1beta1.ProcessOptions{}, code: http.StatusOK, serve: h.answering(h.process),
+			reads:     v1beta1.ProcessOptions{}, writes: v1beta1.ProcessedVirtualMachineTemplate{}, code: http.StatusOK, serve: h.processing(h.process),
 		},
 		{
 			name: templates, subresource: "create", kind: "ProcessOptions",
 			path:      "/namespaces/{namespace}/virtualmachinetemplates/{name}/create",
 			doc:       "create a VirtualMachine from a VirtualMachineTemplate",
 			operation: "connectNamespacedVirtualMachineTemplateCreate",
-			reads:     v1beta1.ProcessOptions{}, code: http.StatusOK, serve: h.answering(h.create),
+			reads:     v1beta1.ProcessOptions{}, writes: v1beta1.ProcessedVirtualMachineTemplate{}, code: http.StatusOK, serve: h.processing(h.create),
 		},
 		{
-			name: "processedtemplates", kind: "ProcessedVirtualMachineTemplate",
+			name: "processedtemplates", singular: "processedtemplate", kind: "ProcessedVirtualMachineTemplate",
 			path:      "/namespaces/{namespace}/processedtemplates",
 			doc:       "render a VirtualMachineTemplate that is sent, and store nothing",
 			operation: "createNamespacedProcessedVirtualMachineTemplate",
-			reads:     templatev1beta1.VirtualMachineTemplate{}, code: http.StatusCreated, serve: h.answering(h.processSent),
+			reads:     templatev1beta1.VirtualMachineTemplate{}, writes: v1beta1.ProcessedVirtualMachineTemplate{}, code: http.StatusCreated, serve: h.processing(h.processSent),
+		},
+		{
+			name: defaults, singular: "default", kind: vmKind.Kind, group: kubevirtv1.SchemeGroupVersion,
+			path:      "/namespaces/{namespace}/defaults",
+			doc:       "fill in the defaults that the guest of a VirtualMachine sees, and store nothing",
+			operation: "createNamespacedDefaultedVirtualMachine",
+			reads:     kubevirtv1.VirtualMachine{}, writes: kubevirtv1.VirtualMachine{}, code: http.StatusCreated, serve: h.answering(h.defaults),
+			off: h.options.Defaults == nil,
 		},
 	}
 }
@@ -65,10 +79,10 @@ func (r resource) route(service *restful.WebService, version schema.GroupVersion
 	route := service.POST(r.path).To(serve).
 		Doc(r.doc).
 		Operation(r.operation+version.Version).
-		Param(service.PathParameter(namespace, "namespace of the template").DataType("string")).
+		Param(service.PathParameter(namespace, "namespace of the template, or of the VirtualMachine that is sent").DataType("string")).
 		Reads(r.reads).
-		Returns(r.code, http.StatusText(r.code), v1beta1.ProcessedVirtualMachineTemplate{}).
-		Writes(v1beta1.ProcessedVirtualMachineTemplate{})
+		Returns(r.code, http.StatusText(r.code), r.writes).
+		Writes(r.writes)
 	if r.subresource != "" {
 		route.Param(service.PathParameter(name, "name of the template").DataType("string"))
 	}
@@ -83,11 +97,15 @@ func (r resource) route(service *restful.WebService, version schema.GroupVersion
 func listed(resources []resource) []metav1.APIResource {
 	var found []metav1.APIResource
 	for _, each := range resources {
-		one := metav1.APIResource{Name: each.name, SingularName: "", Namespaced: true, Kind: each.kind, Verbs: metav1.Verbs{"create"}}
+		if each.off {
+			continue
+		}
+		one := metav1.APIResource{
+			Name: each.name, SingularName: each.singular, Namespaced: true,
+			Group: each.group.Group, Version: each.group.Version, Kind: each.kind, Verbs: metav1.Verbs{"create"},
+		}
 		if each.subresource != "" {
 			one.Name += "/" + each.subresource
-		} else {
-			one.SingularName = "processedtemplate"
 		}
 		found = append(found, one)
 	}
@@ -98,7 +116,9 @@ func listed(resources []resource) []metav1.APIResource {
 func aggregatedDiscovery(version schema.GroupVersion, resources []resource) (apidiscoveryv2.APIVersionDiscovery, error) {
 	found := listed(resources)
 	for i := range found {
-		found[i].Group, found[i].Version = version.Group, version.Version
+		if found[i].Group == "" {
+			found[i].Group, found[i].Version = version.Group, version.Version
+		}
 	}
 	converted, err := endpoints.ConvertGroupVersionIntoToDiscovery(found)
 	if err != nil {

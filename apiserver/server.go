@@ -49,6 +49,8 @@ type Options struct {
 	Sizes sizing.Resolver
 	// Authorizer decides whether a user may create in another namespace.
 	Authorizer authorizer.Authorizer
+	// Defaults fill in defaults. If nil, requests for them are answered with 404.
+	Defaults *Defaults
 	// Suffix makes the random end of a generated name; nil means the one that
 	// Kubernetes itself uses.
 	Suffix func() string

@@ -14,7 +14,7 @@ import (
 )
 
 // get sends requests to a complete server without authentication and authorization.
-func get(t *testing.T, paths map[string]string) map[string]string {
+func get(t *testing.T, options Options, paths map[string]string) map[string]string {
 	t.Helper()
 	scheme, codecs, err := Codecs()
 	if err != nil {
@@ -32,7 +32,7 @@ func get(t *testing.T, paths map[string]string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Install(server, Options{Templates: fakeTemplates{}}); err != nil {
+	if err := Install(server, options); err != nil {
 		t.Fatal(err)
 	}
 	prepared := server.PrepareRun()
@@ -52,7 +52,7 @@ func get(t *testing.T, paths map[string]string) map[string]string {
 
 func TestTheServerDescribesItself(t *testing.T) {
 	const root = "/apis/subresources.template.kubevirt.io"
-	answers := get(t, map[string]string{
+	answers := get(t, Options{Templates: fakeTemplates{}, Defaults: &Defaults{}}, map[string]string{
 		"/apis":                            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
 		root:                               "application/json",
 		root + "/v1alpha1":                 "application/json",
@@ -68,12 +68,13 @@ func TestTheServerDescribesItself(t *testing.T) {
 	}
 	for path, wants := range map[string][]string{
 		// A parent without a kind, which clients pass over.
-		"/apis":                            {`{"resource":"virtualmachinetemplates","responseKind":{"group":"","version":"","kind":""},`, `"subresource":"process"`, `"subresource":"create"`, `"resource":"processedtemplates"`},
+		"/apis": {`{"resource":"virtualmachinetemplates","responseKind":{"group":"","version":"","kind":""},`, `"subresource":"process"`, `"subresource":"create"`, `"resource":"processedtemplates"`,
+			`{"resource":"defaults","responseKind":{"group":"kubevirt.io","version":"v1","kind":"VirtualMachine"},"scope":"Namespaced","singularResource":"default","verbs":["create"]}`},
 		root:                               {`"preferredVersion":{"groupVersion":"subresources.template.kubevirt.io/v1beta1"`},
-		root + "/v1alpha1":                 {`"name":"virtualmachinetemplates/process"`, `"name":"virtualmachinetemplates/create"`, `"name":"processedtemplates"`},
+		root + "/v1alpha1":                 {`"name":"virtualmachinetemplates/process"`, `"name":"virtualmachinetemplates/create"`, `"name":"processedtemplates"`, `"name":"defaults","singularName":"default","namespaced":true,"group":"kubevirt.io","version":"v1","kind":"VirtualMachine"`},
 		root + "/v1beta1":                  {`"name":"virtualmachinetemplates/process"`, `"name":"virtualmachinetemplates/create"`, `"name":"processedtemplates"`},
 		"/openapi/v3" + root + "/v1alpha1": {"virtualmachinetemplates/{name}/process", "targetNamespace"},
-		"/openapi/v3" + root + "/v1beta1":  {"virtualmachinetemplates/{name}/create", "targetNamespace", "processedtemplates"},
+		"/openapi/v3" + root + "/v1beta1":  {"virtualmachinetemplates/{name}/create", "targetNamespace", "processedtemplates", "namespaces/{namespace}/defaults", "kubevirt.io~1api~1core~1v1.VirtualMachine"},
 		"/openapi/v2":                      {"v1alpha1/namespaces/{namespace}/virtualmachinetemplates/{name}/process", "v1beta1/namespaces/{namespace}/processedtemplates"},
 	} {
 		for _, want := range wants {
@@ -85,6 +86,17 @@ func TestTheServerDescribesItself(t *testing.T) {
 	for _, version := range []string{"/v1alpha1", "/v1beta1"} {
 		if strings.Contains(answers[root+version], `"name":"virtualmachinetemplates"`) {
 			t.Errorf("the parent is listed: %s", answers[root+version])
+		}
+	}
+}
+
+func TestDefaultsAreNotListedWhereTheyAreNotFilledIn(t *testing.T) {
+	const root = "/apis/subresources.template.kubevirt.io/v1beta1"
+	for path, answer := range get(t, Options{Templates: fakeTemplates{}}, map[string]string{
+		"/apis": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", root: "application/json",
+	}) {
+		if strings.Contains(answer, `"defaults"`) || !strings.Contains(answer, `"processedtemplates"`) {
+			t.Errorf("GET %s: %s", path, answer)
 		}
 	}
 }

@@ -25,6 +25,7 @@ import (
 	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/delegation"
 	"github.com/vmstencil/stencil/internal/disks"
+	"github.com/vmstencil/stencil/internal/guestdefaults"
 	"github.com/vmstencil/stencil/internal/objects"
 	"github.com/vmstencil/stencil/webhooks/approvals"
 	"github.com/vmstencil/stencil/webhooks/defaults"
@@ -249,15 +250,17 @@ func setupDefaults(mgr manager.Manager, o Options) error {
 		return fmt.Errorf("adding the observer of the defaulter: %w", err)
 	}
 	options := defaults.Options{
-		Defaulter:     client.NewCachingDefaulter(measured.Timed(defaulter, clock.RealClock{}), clock.RealClock{}),
-		Cluster:       o.KubeVirt,
-		Approvals:     o.Approvals,
-		Instancetypes: o.Instancetypes,
-		Policy:        o.Defaulting.Policy,
-		Namespaces:    o.Approvals,
-		FailClosed:    o.Defaulting.FailClosed,
-		Exempt:        o.Exempt,
-		Metrics:       measured,
+		Filler: guestdefaults.Filler{
+			Defaulter:     client.NewCachingDefaulter(measured.Timed(defaulter, clock.RealClock{}), clock.RealClock{}),
+			Cluster:       o.KubeVirt,
+			Instancetypes: o.Instancetypes,
+			Policy:        o.Defaulting.Policy,
+			Namespaces:    o.Approvals,
+		},
+		Approvals:  o.Approvals,
+		FailClosed: o.Defaulting.FailClosed,
+		Exempt:     o.Exempt,
+		Metrics:    measured,
 	}
 	if o.Addresses != nil {
 		options.Addresses = o.Addresses

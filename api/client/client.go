@@ -1,6 +1,6 @@
 // Package client is a typed Go client for Stencil: a generated clientset for its
-// CustomResourceDefinitions, and calls for process, create and processedtemplates of the
-// aggregated API.
+// CustomResourceDefinitions, and calls for process, create, processedtemplates and defaults of
+// the aggregated API.
 //
 // It is a separate Go module, so that a program that needs only the types of package api
 // does not depend on client-go.
@@ -8,12 +8,14 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/vmstencil/stencil/api/client/clientset"
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
@@ -24,6 +26,7 @@ import (
 const (
 	templates          = "virtualmachinetemplates"
 	processedTemplates = "processedtemplates"
+	defaults           = "defaults"
 )
 
 // Client is a client for all APIs that Stencil serves. It is safe for concurrent use.
@@ -93,6 +96,34 @@ func (s Subresources) Create(ctx context.Context, template string, options *v1be
 // parameters have. It requires permission to create processedtemplates.
 func (s Subresources) ProcessTemplate(ctx context.Context, template *templatev1beta1.VirtualMachineTemplate) (*v1beta1.ProcessedVirtualMachineTemplate, error) {
 	return do(ctx, s.client.subresources.Post().Namespace(s.namespace).Resource(processedTemplates).Body(template))
+}
+
+// FillDefaults returns a VirtualMachine with the defaults that its guest sees, as it would be
+// stored if it were created in the namespace, and stores nothing. Its reasons for fields that are
+// left empty are warnings. It requires permission to create defaults. Errors are those of the API
+// server: NotFound if defaults are not filled in on the cluster, Invalid with a cause for each
+// invalid field, ServiceUnavailable or Timeout while they cannot be filled in.
+func (s Subresources) FillDefaults(ctx context.Context, vm *kubevirtv1.VirtualMachine) (*kubevirtv1.VirtualMachine, error) {
+	vm = vm.DeepCopy()
+	vm.SetGroupVersionKind(kubevirtv1.VirtualMachineGroupVersionKind)
+	body, err := json.Marshal(vm)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the VirtualMachine: %w", err)
+	}
+	result := s.client.subresources.Post().Namespace(s.namespace).Resource(defaults).Body(body).Do(ctx)
+	// Raw has an error without the message of the server.
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	answer, err := result.Raw()
+	if err != nil {
+		return nil, err
+	}
+	filled := &kubevirtv1.VirtualMachine{}
+	if err := json.Unmarshal(answer, filled); err != nil {
+		return nil, fmt.Errorf("decoding the VirtualMachine: %w", err)
+	}
+	return filled, nil
 }
 
 func (s Subresources) call(template, subresource string, options *v1beta1.ProcessOptions) *rest.Request {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/vmstencil/stencil/api/client"
 	stencilv1alpha1 "github.com/vmstencil/stencil/api/stencil/v1alpha1"
@@ -114,6 +115,30 @@ func TestSubresources(t *testing.T) {
 				t.Errorf("%+v (-want +got):\n%s", got, diff)
 			}
 		})
+	}
+}
+
+func TestDefaultsOfAVirtualMachine(t *testing.T) {
+	c, last := serve(t, http.StatusCreated, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web-1"},
+		"spec": {"template": {"spec": {"domain": {"devices": {}, "machine": {"type": "pc-q35-9.2"}}}}}}`)
+	sent := &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}, Spec: kubevirtv1.VirtualMachineSpec{Template: &kubevirtv1.VirtualMachineInstanceTemplateSpec{}}}
+	got, err := c.Subresources("team-a").FillDefaults(t.Context(), sent)
+	if err != nil || got.Name != "web-1" || got.Spec.Template.Spec.Domain.Machine.Type != "pc-q35-9.2" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if want := "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/team-a/defaults"; last.URI != want || last.Body["kind"] != "VirtualMachine" || last.Body["apiVersion"] != "kubevirt.io/v1" {
+		t.Errorf("%+v, want %s", last, want)
+	}
+	if sent.Kind != "" {
+		t.Error("the caller's VirtualMachine has changed")
+	}
+	c, _ = serve(t, http.StatusServiceUnavailable, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "ServiceUnavailable", "code": 503, "message": "the defaulter does not answer"}`)
+	if _, err := c.Subresources("team-a").FillDefaults(t.Context(), sent); !apierrors.IsServiceUnavailable(err) || err.Error() != "the defaulter does not answer" {
+		t.Errorf("%v", err)
+	}
+	c, _ = serve(t, http.StatusCreated, "{")
+	if _, err := c.Subresources("team-a").FillDefaults(t.Context(), sent); err == nil {
+		t.Error("half an answer was taken")
 	}
 }
 

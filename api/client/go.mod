@@ -7,6 +7,7 @@ require (
 	github.com/vmstencil/stencil/api v0.0.0
 	k8s.io/apimachinery v0.37.0
 	k8s.io/client-go v0.37.0
+	kubevirt.io/api v1.9.0
 )
 
 require (
@@ -53,7 +54,6 @@ require (
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad // indirect
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd // indirect
-	kubevirt.io/api v1.9.0 // indirect
 	kubevirt.io/containerized-data-importer-api v1.64.0 // indirect
 	kubevirt.io/controller-lifecycle-operator-sdk/api v0.2.4 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect

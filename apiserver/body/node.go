@@ -31,6 +31,8 @@ type node struct {
 	kind    kind
 	text    string
 	members []member
+	// names are those of the members.
+	names map[string]bool
 	// line and column count from 1.
 	line, column int
 }
@@ -61,6 +63,15 @@ func malformed(line, column int, format string, arguments ...any) error {
 	return &Malformed{Line: line, Column: column, Problem: fmt.Sprintf(format, arguments...)}
 }
 
+// Check returns an error if a body is not one JSON or YAML object, with every member once and not nested too deep. Errors are of type *Malformed.
+func Check(raw []byte) error {
+	root, err := parse(raw)
+	if err == nil && root.kind != object {
+		err = malformed(max(root.line, 1), max(root.column, 1), "it must be an object, not %s", kindNames[root.kind])
+	}
+	return err
+}
+
 // parse reads JSON or YAML. YAML contains JSON except for some escapes, so that a body that begins like JSON is read as JSON first.
 func parse(raw []byte) (node, error) {
 	trimmed := bytes.TrimSpace(raw)
@@ -84,10 +95,12 @@ func parse(raw []byte) (node, error) {
 type jsonReader struct {
 	decoder *json.Decoder
 	raw     []byte
+	// line is that of the offset counted, and begins at the offset begin: positions are requested in their order.
+	line, begin, counted int
 }
 
 func parseJSON(raw []byte) (node, error) {
-	reader := jsonReader{decoder: json.NewDecoder(bytes.NewReader(raw)), raw: raw}
+	reader := &jsonReader{decoder: json.NewDecoder(bytes.NewReader(raw)), raw: raw}
 	reader.decoder.UseNumber()
 	found, err := reader.value(0)
 	if err != nil {
@@ -101,13 +114,21 @@ func parseJSON(raw []byte) (node, error) {
 }
 
 // place returns the line and column of an offset.
-func (r jsonReader) place(offset int64) (line, column int) {
-	before := r.raw[:min(int(offset), len(r.raw))]
-	return 1 + bytes.Count(before, []byte("\n")), len(before) - bytes.LastIndexByte(before, '\n')
+func (r *jsonReader) place(offset int64) (line, column int) {
+	end := min(int(offset), len(r.raw))
+	if end < r.counted {
+		r.line, r.begin, r.counted = 0, 0, 0
+	}
+	for ; r.counted < end; r.counted++ {
+		if r.raw[r.counted] == '\n' {
+			r.line, r.begin = r.line+1, r.counted+1
+		}
+	}
+	return 1 + r.line, 1 + end - r.begin
 }
 
 // next returns the position of the next token.
-func (r jsonReader) next() (line, column int) {
+func (r *jsonReader) next() (line, column int) {
 	offset := r.decoder.InputOffset()
 	for int(offset) < len(r.raw) && strings.IndexByte(" \t\r\n,:", r.raw[offset]) >= 0 {
 		offset++
@@ -115,7 +136,7 @@ func (r jsonReader) next() (line, column int) {
 	return r.place(offset)
 }
 
-func (r jsonReader) fail(err error) error {
+func (r *jsonReader) fail(err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
 		line, column := r.place(max(syntax.Offset-1, 0))
@@ -128,7 +149,7 @@ func (r jsonReader) fail(err error) error {
 // syntaxProblem returns the decoder's message, which quotes one character at most.
 func syntaxProblem(err *json.SyntaxError) string { return err.Error() }
 
-func (r jsonReader) value(depth int) (node, error) {
+func (r *jsonReader) value(depth int) (node, error) {
 	line, column := r.next()
 	token, err := r.decoder.Token()
 	if err != nil {
@@ -176,7 +197,7 @@ func (r jsonReader) value(depth int) (node, error) {
 	return found, nil
 }
 
-func (r jsonReader) member(depth int) (member, error) {
+func (r *jsonReader) member(depth int) (member, error) {
 	line, column := r.next()
 	token, err := r.decoder.Token()
 	if err != nil {
@@ -189,11 +210,13 @@ func (r jsonReader) member(depth int) (member, error) {
 
 // add adds a member to an object, which must not have one of that name.
 func (n *node) add(one member) error {
-	for _, other := range n.members {
-		if other.name == one.name {
-			return malformed(one.line, one.column, "%s is there twice", shown(one.name))
-		}
+	if n.names[one.name] {
+		return malformed(one.line, one.column, "%s is there twice", shown(one.name))
 	}
+	if n.names == nil {
+		n.names = map[string]bool{}
+	}
+	n.names[one.name] = true
 	n.members = append(n.members, one)
 	return nil
 }

@@ -39,6 +39,8 @@ type options struct {
 	disableHTTP2             bool
 	apiServices              []string
 
+	defaulting program.Defaulting
+
 	authentication *genericoptions.DelegatingAuthenticationOptions
 	authorization  *genericoptions.DelegatingAuthorizationOptions
 	audit          *genericoptions.AuditOptions
@@ -79,7 +81,7 @@ func (o *options) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&o.maxRequests, "max-requests-in-flight", 400,
 		"How many requests that only read are served at a time, discovery among them; more are answered with 429.")
 	flags.IntVar(&o.maxMutatingRequests, "max-mutating-requests-in-flight", 200,
-		"How many process, create and processedtemplates requests are served at a time; more are answered with 429.")
+		"How many process, create, processedtemplates and defaults requests are served at a time; more are answered with 429.")
 	flags.DurationVar(&o.requestTimeout, "request-timeout", time.Minute,
 		"How long a request may take.")
 	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 10*time.Second,
@@ -91,6 +93,10 @@ func (o *options) bind(flags *pflag.FlagSet) {
 	flags.AddGoFlagSet(certificates)
 	flags.StringSliceVar(&o.apiServices, "api-services", nil,
 		"APIServices through which this server is called, each apiservice/NAME (source authority). stencil-manager writes their caBundle.")
+
+	defaulting := flag.NewFlagSet("", flag.ContinueOnError)
+	o.defaulting.Bind(defaulting)
+	flags.AddGoFlagSet(defaulting)
 
 	o.authentication.AddFlags(flags)
 	o.authorization.AddFlags(flags)
@@ -151,6 +157,7 @@ func (o *options) validate() error {
 	complain(o.maxMutatingRequests <= 0, "--max-mutating-requests-in-flight: must be positive")
 	complain(o.requestTimeout <= 0, "--request-timeout: must be positive")
 	complain(o.shutdownDelay < 0, "--shutdown-delay: must not be negative")
+	problems = append(problems, o.defaulting.Validate()...)
 	problems = append(problems, o.certificates.Validate()...)
 	if o.certificates.Source == program.SourceAuthority {
 		if _, err := publication.ParseTargets(o.apiServices); err != nil {

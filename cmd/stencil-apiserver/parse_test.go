@@ -58,8 +58,10 @@ func TestRunWithoutAServer(t *testing.T) {
 		"help is asked for":        {arguments: []string{"--help"}, wantStderr: "--certificate-authority-secret"},
 		"a word that is no flag":   {arguments: []string{"serve"}, want: program.ExitUsage, wantStderr: `stencil-apiserver: arguments are not taken: ["serve"]`},
 		"everything that is wrong, at once": {
-			arguments: []string{"--max-requests-in-flight=0", "--certificate-duration=0s", "--certificate-settle-time=-1s", "--api-services=converting/x"}, want: program.ExitUsage,
+			arguments: []string{"--max-requests-in-flight=0", "--defaulting-machine-type=newest", "--defaulting-mac=maybe", "--certificate-duration=0s", "--certificate-settle-time=-1s", "--api-services=converting/x"}, want: program.ExitUsage,
 			wantStderr: "stencil-apiserver: --max-requests-in-flight: must be positive\n" +
+				"--defaulting-machine-type: must be pin or keep, not \"newest\"\n" +
+				"--defaulting-mac: must be never or generate, not \"maybe\"\n" +
 				"--certificate-duration: must be positive\n" +
 				"--certificate-settle-time: must not be negative\n" +
 				`--api-services: webhook configuration "converting/x": `,

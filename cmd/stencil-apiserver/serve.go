@@ -64,7 +64,12 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	if err != nil {
 		return err
 	}
-	server, err := newServer(o, config, templates, sizes, source)
+	defaults, checks, err := addDefaults(needed, group, o, config, sizes, logger)
+	if err != nil {
+		return err
+	}
+	checks = append(checks, synced("templates", templates), healthz.NamedCheck("certificate", source.Ready))
+	server, err := newServer(o, config, source, checks, apiserver.Options{Templates: templates, Sizes: sizes, Defaults: defaults})
 	if err != nil {
 		return err
 	}
@@ -102,8 +107,8 @@ func (o *options) completeUser(ctx context.Context, config *rest.Config) error {
 	return nil
 }
 
-// newServer builds the server.
-func newServer(o *options, config *rest.Config, templates *templatecache.Cache, sizes *instancetypecache.Cache, source certificates.Source) (*genericapiserver.GenericAPIServer, error) {
+// newServer builds the server. It completes the options of the API.
+func newServer(o *options, config *rest.Config, source certificates.Source, ready []healthz.HealthChecker, api apiserver.Options) (*genericapiserver.GenericAPIServer, error) {
 	scheme, codecs, err := apiserver.Codecs()
 	if err != nil {
 		return nil, err
@@ -150,15 +155,7 @@ func newServer(o *options, config *rest.Config, templates *templatecache.Cache, 
 	if err := o.audit.ApplyTo(settings); err != nil {
 		return nil, fmt.Errorf("setting up audit: %w", err)
 	}
-	settings.AddReadyzChecks(
-		healthz.NamedCheck("certificate", source.Ready),
-		healthz.NamedCheck("templates", func(*http.Request) error {
-			if !templates.Synced() {
-				return errors.New("the template cache is not synced")
-			}
-			return nil
-		}),
-	)
+	settings.AddReadyzChecks(ready...)
 	server, err := settings.Complete(nil).New("stencil-apiserver", genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return nil, fmt.Errorf("making the server: %w", err)
@@ -167,12 +164,8 @@ func newServer(o *options, config *rest.Config, templates *templatecache.Cache, 
 	if err != nil {
 		return nil, err
 	}
-	if err := apiserver.Install(server, apiserver.Options{
-		Templates:  templates,
-		Creator:    delegate,
-		Sizes:      sizes,
-		Authorizer: settings.Authorization.Authorizer,
-	}); err != nil {
+	api.Creator, api.Authorizer = delegate, settings.Authorization.Authorizer
+	if err := apiserver.Install(server, api); err != nil {
 		return nil, err
 	}
 	return server, nil

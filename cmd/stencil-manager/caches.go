@@ -102,7 +102,7 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 		}
 		runnables["object key"] = c.objectKeys
 	}
-	if o.defaultingSocket != "" {
+	if o.defaulting.Socket != "" {
 		if c.kubevirt, err = kubevirtconfig.New(kubevirtconfig.Options{
 			Config: mgr.GetConfig(),
 			Logger: logger.WithName("kubevirtconfig"),
@@ -111,7 +111,7 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 		}
 		runnables["KubeVirt configuration"] = c.kubevirt
 	}
-	if o.generatesMAC() {
+	if o.defaulting.GeneratesMAC() {
 		if c.addresses, err = macaddresses.New(macaddresses.Options{
 			Config: mgr.GetConfig(),
 			Logger: logger.WithName("macaddresses"),

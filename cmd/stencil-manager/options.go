@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/installation"
 	program "github.com/vmstencil/stencil/internal/server"
 )
@@ -99,15 +98,9 @@ type options struct {
 	// namespace is the namespace of the manager.
 	namespace string
 
-	// defaultingSocket is the socket of the defaulter; empty disables defaulting.
-	defaultingSocket        string
+	defaulting program.Defaulting
+	// defaultingFailurePolicy is what happens to VirtualMachines while the defaulter does not respond.
 	defaultingFailurePolicy string
-	defaultingMachineType   string
-	defaultingPCIAddress    bool
-	defaultingFirmwareUUID  bool
-	defaultingMAC           string
-	defaultingCPU           bool
-	defaultingMemory        bool
 
 	kubeAPIQPS   float64
 	kubeAPIBurst int
@@ -229,22 +222,9 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.captureInstancetype, "capture-instancetype", string(v1beta1.CaptureInstancetypeExpand),
 		"How a VirtualMachineTemplateRequest that does not say it captures the instance type and the preference: Expand writes their values into the template, Keep retains the names of cluster-wide ones, with the parameter INSTANCETYPE, and expands others.")
 
-	flags.StringVar(&o.defaultingSocket, "defaulting-socket", "",
-		"Unix socket on which stencil-defaulter fills in defaults that guests see; empty fills in none.")
+	o.defaulting.Bind(flags)
 	flags.StringVar(&o.defaultingFailurePolicy, "defaulting-failure-policy", failurePolicyIgnore,
 		"What happens to a VirtualMachine while the defaulter does not respond: Ignore admits it with a warning, Fail denies it.")
-	flags.StringVar(&o.defaultingMachineType, "defaulting-machine-type", string(defaulting.MachineTypePin),
-		"How the alias of a machine type is handled: pin replaces it by its version, keep leaves it unchanged.")
-	flags.BoolVar(&o.defaultingPCIAddress, "defaulting-pci-address", true,
-		"Write the PCI addresses of virtio disks and of interfaces.")
-	flags.BoolVar(&o.defaultingFirmwareUUID, "defaulting-firmware-uuid", true,
-		"Write a random UUID of the firmware on creation where KubeVirt has made none.")
-	flags.StringVar(&o.defaultingMAC, "defaulting-mac", string(defaulting.MACNever),
-		"How an interface without MAC address is handled: never leaves it to KubeVirt or a pool manager, generate writes a random address that no VirtualMachine of the namespace has, unless a pool manager manages the namespace.")
-	flags.BoolVar(&o.defaultingCPU, "defaulting-cpu", true,
-		"Write the CPU topology of VMs without an instance type.")
-	flags.BoolVar(&o.defaultingMemory, "defaulting-memory", true,
-		"Write the guest memory of VMs without an instance type.")
 
 	flags.Float64Var(&o.kubeAPIQPS, "kube-api-qps", -1,
 		"Requests per second to the API server; negative means no limit but the API server's own.")

@@ -10,7 +10,6 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/installation"
 	"github.com/vmstencil/stencil/internal/certificates/publication"
 	program "github.com/vmstencil/stencil/internal/server"
@@ -135,10 +134,7 @@ func (o *options) validate() error {
 	}
 	complain(o.defaultingFailurePolicy != failurePolicyIgnore && o.defaultingFailurePolicy != failurePolicyFail,
 		"--defaulting-failure-policy: must be %s or %s, not %q", failurePolicyIgnore, failurePolicyFail, o.defaultingFailurePolicy)
-	complain(o.defaultingMachineType != string(defaulting.MachineTypePin) && o.defaultingMachineType != string(defaulting.MachineTypeKeep),
-		"--defaulting-machine-type: must be %s or %s, not %q", defaulting.MachineTypePin, defaulting.MachineTypeKeep, o.defaultingMachineType)
-	complain(o.defaultingMAC != string(defaulting.MACNever) && o.defaultingMAC != string(defaulting.MACGenerate),
-		"--defaulting-mac: must be %s or %s, not %q", defaulting.MACNever, defaulting.MACGenerate, o.defaultingMAC)
+	problems = append(problems, o.defaulting.Validate()...)
 	complain(o.shutdownTimeout <= 0, "--shutdown-timeout: must be positive")
 	complain(o.leaderElect && o.leaderElectionNamespace == "",
 		"--leader-election-namespace: must be given outside a pod, or as %s", program.NamespaceVariable)

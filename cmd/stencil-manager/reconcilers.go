@@ -33,7 +33,7 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 	if err != nil {
 		return reconcilers.Options{}, fmt.Errorf("--cluster-additions: %w", err)
 	}
-	if o.defaultingSocket != "" {
+	if o.defaulting.Socket != "" {
 		additions = additions.WithDefaults()
 	}
 	settings, err := o.policyWebhookSettings()
@@ -95,7 +95,7 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 		InstallationInterval:     o.installationInterval,
 		TemplateAPI:              installation.TemplateAPI(o.templateAPI),
 		CaptureInstancetype:      v1beta1.CaptureInstancetype(o.captureInstancetype),
-		DefaultsWebhook:          o.defaultingSocket != "",
+		DefaultsWebhook:          o.defaulting.Socket != "",
 	}, nil
 }
 

@@ -7,6 +7,12 @@ import (
 	"github.com/vmstencil/stencil/webhooks/serving"
 )
 
+// The values of --defaulting-failure-policy.
+const (
+	failurePolicyIgnore = "Ignore"
+	failurePolicyFail   = "Fail"
+)
+
 // webhooks returns the options of the webhooks that server serves.
 func (o *options) webhooks(server *serving.Server, c caches) webhooks.Options {
 	return webhooks.Options{
@@ -30,8 +36,8 @@ func (o *options) webhooks(server *serving.Server, c caches) webhooks.Options {
 
 		LentObjectResources: o.lentObjectResources,
 		Defaulting: webhooks.Defaulting{
-			Socket:     o.defaultingSocket,
-			Policy:     o.defaultingPolicy(),
+			Socket:     o.defaulting.Socket,
+			Policy:     o.defaulting.Policy(),
 			FailClosed: o.defaultingFailurePolicy == failurePolicyFail,
 		},
 	}

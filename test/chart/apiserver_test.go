@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -115,7 +116,22 @@ func TestFlagsOfAnAPIServerBesideTheCluster(t *testing.T) {
 }
 
 func TestTheAPIServerMayDoWhatIsListedAndNothingElse(t *testing.T) {
+	t.Run("by default", func(t *testing.T) { compareAPIServerRights(t, nil, nil) })
+	t.Run("with defaults and MAC addresses", func(t *testing.T) {
+		compareAPIServerRights(t, map[string]any{"enabled": true, "mac": "generate"}, map[string]string{
+			"namespaces": "get", "kubevirt.io/kubevirts": "list watch", "kubevirt.io/virtualmachines": "create list watch",
+			"admissionregistration.k8s.io/mutatingwebhookconfigurations kubemacpool-mutator": "list watch",
+		})
+	})
+}
+
+// compareAPIServerRights compares the rights of the server with those that it always has and more, for values of defaulting.
+func compareAPIServerRights(t *testing.T, defaulting map[string]any, more map[string]string) {
+	t.Helper()
 	options := install.Options{APIServerAddress: "localhost:1"}
+	if defaulting != nil {
+		options.Values = map[string]any{"defaulting": defaulting}
+	}
 	plane := installed(t, options)
 	user, err := options.APIServerUser(plane)
 	if err != nil {
@@ -133,7 +149,7 @@ func TestTheAPIServerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 			own = append(own, right)
 		}
 	}
-	want := rightsTo(map[string]string{
+	all := map[string]string{
 		"apiregistration.k8s.io/apiservices v1alpha1.subresources.template.kubevirt.io": "get list watch",
 		"apiregistration.k8s.io/apiservices v1beta1.subresources.template.kubevirt.io":  "get list watch",
 		"authentication.k8s.io/tokenreviews":                                            "create",
@@ -149,7 +165,9 @@ func TestTheAPIServerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 		"instancetype.kubevirt.io/virtualmachinepreferences":                            "list watch",
 		"kubevirt.io/virtualmachines":                                                   "create",
 		"template.kubevirt.io/virtualmachinetemplates":                                  "get list watch use",
-	})
+	}
+	maps.Copy(all, more)
+	want := rightsTo(all)
 	if diff := gocmp.Diff(want, own); diff != "" {
 		t.Errorf("rights (-want +got):\n%s", diff)
 	}

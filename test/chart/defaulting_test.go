@@ -1,21 +1,30 @@
 package chart
 
-import "testing"
+import (
+	"maps"
+	"testing"
+)
 
 const (
 	defaultsWebhook = "MutatingWebhookConfiguration/zz-stencil-defaults"
 	sidecar         = ".spec.template.spec.initContainers[0]"
+	apiserver       = "Deployment/stencil-apiserver"
 )
 
 func TestDefaulting(t *testing.T) {
 	runRenderCases(t, map[string]renderCase{
 		"nothing of it unless it is switched on": {
 			want: map[string]any{
-				deployment + " {" + pod + ".initContainers}":                                   nil,
-				deployment + " {" + pod + ".volumes}":                                          nil,
-				"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"kubevirts\")].verbs}": []string{"list"},
+				deployment + " {" + pod + ".initContainers}":                                      nil,
+				deployment + " {" + pod + ".volumes}":                                             nil,
+				apiserver + " {" + pod + ".initContainers}":                                       nil,
+				apiserver + " {" + pod + ".volumes}":                                              nil,
+				apiserver + " {" + pod + ".automountServiceAccountToken}":                         true,
+				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"kubevirts\")].verbs}":  nil,
+				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"namespaces\")].verbs}": nil,
+				"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"kubevirts\")].verbs}":    []string{"list"},
 			},
-			absent: []string{defaultsWebhook},
+			absent: []string{defaultsWebhook, "ClusterRole/stencil-defaults"},
 		},
 		"a webhook that is called last, again when others change something, and that nobody has to answer": {
 			values: `{defaulting: {enabled: true}}`,
@@ -93,6 +102,71 @@ func TestDefaulting(t *testing.T) {
 				deployment + " {" + sidecar + ".args[-1:]}":                                              "--queue=8",
 				deployment + " {" + pod + ".volumes[?(@.name==\"defaulter-state\")].emptyDir.sizeLimit}": "32Mi",
 			},
+		},
+	})
+}
+
+// The server of the aggregated API has the same defaulter, with the same settings.
+func TestDefaultingBesideTheAPIServer(t *testing.T) {
+	beside := func(path string, value any) map[string]any {
+		return map[string]any{deployment + " {" + path + "}": value, apiserver + " {" + path + "}": value}
+	}
+	all := map[string]any{}
+	for _, some := range []map[string]any{
+		beside(sidecar+".name", "defaulter"),
+		beside(sidecar+".restartPolicy", "Always"),
+		beside(sidecar+".image", "mirror.example/defaulter:v2"),
+		beside(sidecar+".args", []string{"--socket=/run/stencil/defaulter.sock", "--root=/var/lib/stencil-defaulter", "--queue=8"}),
+		beside(sidecar+".securityContext", map[string]any{
+			"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "runAsNonRoot": true,
+			"capabilities":   map[string]any{"drop": []string{"ALL"}},
+			"seccompProfile": map[string]any{"type": "RuntimeDefault"},
+		}),
+		beside(sidecar+".resources.limits", map[string]any{"memory": "300Mi"}),
+		beside(sidecar+".env", nil),
+		beside(sidecar+".ports", nil),
+		beside(sidecar+".volumeMounts[*].name", []string{"defaulter-socket", "defaulter-state"}),
+		beside(pod+".automountServiceAccountToken", false),
+		beside(pod+".volumes[*].name", []string{"token", "defaulter-socket", "defaulter-state", "certificates"}),
+		beside(pod+".volumes[?(@.name==\"token\")].projected.sources[*].serviceAccountToken.path", "token"),
+		beside(pod+".volumes[?(@.name==\"defaulter-state\")].emptyDir", map[string]any{"medium": "Memory", "sizeLimit": "32Mi"}),
+		beside(container+".volumeMounts[*].mountPath", []string{"/var/run/secrets/kubernetes.io/serviceaccount", "/run/stencil", "/etc/stencil/certificates"}),
+		beside(container+".args", items{
+			"--defaulting-socket=/run/stencil/defaulter.sock", "--defaulting-machine-type=keep", "--defaulting-pci-address=false",
+			"--defaulting-firmware-uuid=false", "--defaulting-mac=generate", "--defaulting-cpu=false", "--defaulting-memory=false",
+		}),
+		{
+			"ClusterRole/stencil-apiserver {.rules[?(@.resourceNames[0]==\"kubemacpool-mutator\")].verbs}": []string{"list", "watch"},
+			"ClusterRole/stencil-defaults {.rules[*]}": map[string]any{
+				"apiGroups": []string{"subresources.template.kubevirt.io"}, "resources": []string{"defaults"}, "verbs": []string{"create"},
+			},
+		},
+	} {
+		maps.Copy(all, some)
+	}
+	runRenderCases(t, map[string]renderCase{
+		"the same": {
+			values: `{defaulting: {enabled: true, image: {repository: mirror.example/defaulter, tag: v2}, extraArgs: [--queue=8], stateSize: 32Mi, resources: {limits: {memory: 300Mi}},
+				machineType: keep, pciAddress: false, firmwareUUID: false, mac: generate, cpu: false, memory: false}, certificates: {provider: cert-manager}}`,
+			want: all,
+		},
+		"without MAC addresses it reads no VirtualMachines": {
+			values: `{defaulting: {enabled: true}}`,
+			want: map[string]any{
+				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"virtualmachines\")].verbs}":               []string{"create"},
+				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"kubevirts\")].verbs}":                     []string{"list", "watch"},
+				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"namespaces\")].verbs}":                    []string{"get"},
+				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"mutatingwebhookconfigurations\")].verbs}": nil,
+			},
+		},
+		"without that server there is no right to call it": {
+			values: `{defaulting: {enabled: true}, apiserver: {enabled: false}}`,
+			absent: []string{apiserver, "ClusterRole/stencil-defaults"},
+		},
+		"outside the cluster it has the flags": {
+			values:  `{defaulting: {enabled: true}, apiserver: {external: {host: api.example.com, port: 9444}}}`,
+			absent:  []string{apiserver},
+			present: []string{"ClusterRole/stencil-defaults"},
 		},
 	})
 }

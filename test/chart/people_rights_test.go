@@ -98,16 +98,17 @@ func TestRightsOfPeople(t *testing.T) {
 
 // The permissions for the aggregated API are in another group than those for the templates.
 func TestRightsOnSubresources(t *testing.T) {
-	plane := installed(t, install.Options{APIServerAddress: "localhost:1"})
+	plane := installed(t, install.Options{APIServerAddress: "localhost:1", Values: map[string]any{"defaulting": map[string]any{"enabled": true}}})
 	space := namespace(t, plane)
-	const process, create, sent = "virtualmachinetemplates/process", "virtualmachinetemplates/create", "processedtemplates"
+	const process, create, sent, defaults = "virtualmachinetemplates/process", "virtualmachinetemplates/create", "processedtemplates", "defaults"
 	for role, tc := range map[string]struct{ may, not []string }{
-		"admin":                    {may: []string{process, create, sent}},
-		"edit":                     {may: []string{process, create, sent}},
-		"view":                     {not: []string{process, create, sent}},
-		"stencil-template-process": {may: []string{process, sent}, not: []string{create}},
-		"stencil-template-create":  {may: []string{create}, not: []string{process, sent}},
-		"stencil-template-user":    {not: []string{process, create, sent}},
+		"admin":                    {may: []string{process, create, sent, defaults}},
+		"edit":                     {may: []string{process, create, sent, defaults}},
+		"view":                     {not: []string{process, create, sent, defaults}},
+		"stencil-template-process": {may: []string{process, sent}, not: []string{create, defaults}},
+		"stencil-template-create":  {may: []string{create}, not: []string{process, sent, defaults}},
+		"stencil-template-user":    {not: []string{process, create, sent, defaults}},
+		"stencil-defaults":         {may: []string{defaults}, not: []string{process, create, sent}},
 	} {
 		t.Run(role, func(t *testing.T) {
 			user := harness.User(t, plane, "caller-"+role)

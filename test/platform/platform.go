@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
@@ -196,8 +197,9 @@ func (p *Platform) address() (string, error) {
 	return p.service.Address(), nil
 }
 
-// StartAPIServer starts stencil-apiserver, at the address that the chart was given, and waits until the API server reaches it.
-func (p *Platform) StartAPIServer() error {
+// StartAPIServer starts stencil-apiserver with these flags beside its own, at the address that the chart was given, and waits until the API server
+// reaches it.
+func (p *Platform) StartAPIServer(more ...string) error {
 	p.say("building and starting stencil-apiserver")
 	user, err := p.install.APIServerUser(p.Plane)
 	if err != nil {
@@ -212,7 +214,7 @@ func (p *Platform) StartAPIServer() error {
 		Kubeconfig:     user.Kubeconfig,
 		Namespace:      install.Namespace,
 		WebhookAddress: net.JoinHostPort("127.0.0.1", port),
-		Args:           append(p.install.APIServerArgs(), p.options.APIServerArgs...),
+		Args:           slices.Concat(p.install.APIServerArgs(), p.options.APIServerArgs, more),
 	}); err != nil {
 		return err
 	}

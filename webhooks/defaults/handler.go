@@ -2,11 +2,8 @@ package defaults
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
-	"strings"
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -17,22 +14,11 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/internal/exemption"
-	sizing "github.com/vmstencil/stencil/template/instancetype"
+	"github.com/vmstencil/stencil/internal/guestdefaults"
+	"github.com/vmstencil/stencil/internal/mutation"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/deny"
-	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
-
-// Defaulter fills in defaults; a client.Client implements it. A rejection is a *defaulting.Problem.
-type Defaulter interface {
-	Defaults(ctx context.Context, request *defaulting.Request) (*defaulting.Response, error)
-}
-
-// Clusters returns the cluster configuration that defaults depend on; a kubevirtconfig.Cache implements it.
-type Clusters interface {
-	Synced() bool
-	Cluster() defaulting.Cluster
-}
 
 // Approvals returns the approvals that select a namespace; an approvalcache.Cache implements it.
 type Approvals interface {
@@ -46,15 +32,8 @@ type Exemptions interface {
 
 // Options are the dependencies and the configuration of a Handler.
 type Options struct {
-	Defaulter     Defaulter
-	Cluster       Clusters
-	Approvals     Approvals
-	Instancetypes sizing.Resolver
-	// Policy selects which defaults are filled in.
-	Policy defaulting.Policy
-	// Addresses and Namespaces are required if Policy generates MAC addresses.
-	Addresses  Addresses
-	Namespaces Namespaces
+	guestdefaults.Filler
+	Approvals Approvals
 	// FailClosed denies VMs while the defaulter is unavailable. If false, they are allowed with a warning.
 	FailClosed bool
 	// Exempt are the users exempt from approvals. If nil, no user is.
@@ -134,7 +113,7 @@ func (f *filling) before(annotation string) string {
 func (h *Handler) fill(ctx context.Context, f *filling) admission.Response {
 	if machine.StringAt(f.vm.Annotations, contract.AnnotationDefaultsSkip) == "true" {
 		h.Metrics.count(f.request, resultSkipped)
-		stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), "")
+		guestdefaults.Stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), "")
 		return f.answer()
 	}
 	sent := f.vm.Spec
@@ -145,7 +124,7 @@ func (h *Handler) fill(ctx context.Context, f *filling) admission.Response {
 		}
 		restoreStored(f.stored.Object, f.vm.Object, f.patch)
 		if reflect.DeepEqual(f.vm.Spec, f.stored.Spec) && !f.reopens() {
-			stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), f.before(contract.AnnotationDefaultsFailed))
+			guestdefaults.Stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), f.before(contract.AnnotationDefaultsFailed))
 			return f.answer()
 		}
 	}
@@ -153,7 +132,11 @@ func (h *Handler) fill(ctx context.Context, f *filling) admission.Response {
 		// KubeVirt rejects it with a better message.
 		return f.answer()
 	}
-	response, err := h.requestDefaults(ctx, f)
+	response, _, err := h.Request(ctx, &guestdefaults.Subject{
+		Namespace: f.request.Namespace, VM: f.vm, Stored: f.stored, Running: f.runs(),
+		// The whole VM is compared afterwards.
+		Whole: !f.creates() && h.governed(f.request),
+	})
 	if err != nil {
 		return h.fail(ctx, f, err)
 	}
@@ -177,46 +160,24 @@ func (h *Handler) apply(ctx context.Context, f *filling, sent map[string]any, re
 		}
 		if !within {
 			h.Metrics.count(f.request, resultWithheld)
-			stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), f.before(contract.AnnotationDefaultsFailed))
+			guestdefaults.Stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), f.before(contract.AnnotationDefaultsFailed))
 			return f.answer()
 		}
 	}
-	text := f.before(contract.AnnotationDefaultsApplied)
-	if before := recorded(text); len(response.Set) > 0 || text == "" || before.Unpinned {
-		if f.creates() {
-			// The webhook may be called again with its own result. A user who forges the annotation makes a user-specified
-			// value appear as a default, which stencilctl would then remove.
-			before = recorded(machine.StringAt(f.vm.Annotations, contract.AnnotationDefaultsApplied))
-		}
-		var err error
-		if text, err = record(before, f.vm.Object, response); err != nil {
-			return h.fail(ctx, f, err)
-		}
+	warning, err := guestdefaults.Write(f.patch, f.vm, f.stored, response)
+	if err != nil {
+		return h.fail(ctx, f, err)
 	}
 	result := resultUnchanged
 	if len(response.Set) > 0 {
 		result = resultFilled
 	}
 	h.Metrics.count(f.request, result)
-	f.patch.Operations = append(f.patch.Operations, response.Patch...)
-	why := leftOpen(response)
-	stamp(f.vm, f.patch, text, why)
 	answer := f.answer()
-	if answer.Allowed && why != "" {
-		answer = answer.WithWarnings("not all defaults that the guest sees were filled in: " + why + "; the VM gets the others when it is started, as without Stencil")
+	if answer.Allowed && warning != "" {
+		answer = answer.WithWarnings(warning)
 	}
 	return answer
-}
-
-// leftOpen returns why libvirt rejects the VM, such as one of an architecture that is foreign to the defaulter; empty if it does not. Other reasons
-// for defaults that are left open are those of the cluster, about which there is an event, or of the VM itself.
-func leftOpen(response *defaulting.Response) string {
-	for _, skipped := range response.Skipped {
-		if strings.HasPrefix(skipped.Reason, defaulting.RejectedByLibvirt) {
-			return skipped.Reason
-		}
-	}
-	return ""
 }
 
 // within reports whether the result differs from the stored VM only at paths where the user's version differs too.
@@ -242,22 +203,18 @@ func (h *Handler) within(f *filling, sent map[string]any, response *defaulting.R
 // fail returns the response for a VM without defaults: the rejection of the defaulter if there is one, and otherwise
 // the response that the failure policy requires.
 func (h *Handler) fail(ctx context.Context, f *filling, err error) admission.Response {
-	var problem *defaulting.Problem
-	if errors.As(err, &problem) && problem.Status == http.StatusUnprocessableEntity {
+	if causes := guestdefaults.Rejection(err); causes != nil {
 		h.Metrics.count(f.request, resultRejected)
-		return deny.Invalid(f.vm.Name(), causesOf(problem))
+		return deny.Invalid(f.vm.Name(), causes)
 	}
-	why := "the defaulter does not answer"
-	if problem != nil {
-		why = problem.Error()
-	}
+	why := guestdefaults.Reason(err)
 	h.Metrics.count(f.request, resultUnavailable)
 	logr.FromContextOrDiscard(ctx).Info("defaults could not be filled in",
 		"namespace", f.request.Namespace, "name", f.vm.Name(), "failClosed", h.FailClosed, "cause", err.Error())
 	if h.FailClosed {
 		return deny.Unavailable(fmt.Sprintf("the defaults that the guest sees cannot be filled in: %s; with annotation %s: \"true\" they are left open", why, contract.AnnotationDefaultsSkip))
 	}
-	stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), why)
+	guestdefaults.Stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), why)
 	response := f.answer()
 	if response.Allowed {
 		response = response.WithWarnings("the defaults that the guest sees were not filled in: " + why + "; the VM gets them when it is started, as without Stencil")

@@ -24,6 +24,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/internal/exemption"
 	"github.com/vmstencil/stencil/internal/fixture"
+	"github.com/vmstencil/stencil/internal/guestdefaults"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
@@ -55,7 +56,7 @@ func (d *defaulter) Defaults(_ context.Context, request *defaulting.Request) (*d
 	}
 	response := &defaulting.Response{Environment: environment, Skipped: []defaulting.Skipped{{Path: "spec", Reason: "none"}}}
 	if d.rejection != "" {
-		response.Skipped = append(response.Skipped, defaulting.Skipped{Path: machineTypePath, Reason: d.rejection})
+		response.Skipped = append(response.Skipped, defaulting.Skipped{Path: "spec.template.spec.domain.machine.type", Reason: d.rejection})
 	}
 	var object map[string]any
 	if err := json.Unmarshal(request.VM, &object); err != nil {
@@ -65,9 +66,9 @@ func (d *defaulter) Defaults(_ context.Context, request *defaulting.Request) (*d
 		response.Set = append(response.Set, defaulting.Set{Path: path, Value: value, Source: defaulting.FromLibvirt})
 		response.Patch = append(response.Patch, defaulting.PatchOperation{Op: "add", Path: pointer, Value: value})
 	}
-	domain := machine.MapAt(object, domainAt...)
+	domain := machine.MapAt(object, guestdefaults.Domain...)
 	if machine := machine.MapAt(domain, "machine"); machine["type"] == "q35" && !request.Running {
-		set(machineTypePath, "/spec/template/spec/domain/machine/type", "pc-q35-9.2")
+		set("spec.template.spec.domain.machine.type", "/spec/template/spec/domain/machine/type", "pc-q35-9.2")
 	}
 	disks, _ := machine.MapAt(domain, "devices")["disks"].([]any)
 	for i, item := range disks {
@@ -118,9 +119,12 @@ func (s sizes) Resolve(_ context.Context, r sizing.Reference) (map[string]any, e
 
 func newHandler(d *defaulter, change func(*Options)) *Handler {
 	o := Options{
-		Defaulter: d, Cluster: cluster{}, Approvals: governed{"vault"},
-		Instancetypes: sizes{"u1.small": {"spec": map[string]any{"cpu": map[string]any{"guest": 1}, "memory": map[string]any{"guest": "2Gi"}}}},
-		Exempt:        exemption.Users{"kubevirt"},
+		Filler: guestdefaults.Filler{
+			Defaulter: d, Cluster: cluster{},
+			Instancetypes: sizes{"u1.small": {"spec": map[string]any{"cpu": map[string]any{"guest": 1}, "memory": map[string]any{"guest": "2Gi"}}}},
+		},
+		Approvals: governed{"vault"},
+		Exempt:    exemption.Users{"kubevirt"},
 	}
 	if change != nil {
 		change(&o)

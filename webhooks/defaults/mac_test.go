@@ -65,7 +65,7 @@ func TestMACAddressesAreMadeWhereNobodyElseDoes(t *testing.T) {
 		"not the one of another machine":            {policy: defaulting.MACGenerate, namespace: "team-a", addresses: given{taken: map[string]string{"02:00:00:00:00:01": "team-a/db"}}, drawn: []string{"02:00:00:00:00:01", "02:00:00:00:00:02"}, want: "02:00:00:00:00:02"},
 		"that of a machine in another namespace is": {policy: defaulting.MACGenerate, namespace: "team-a", addresses: given{taken: map[string]string{"02:00:00:00:00:01": "team-b/db"}}, drawn: []string{"02:00:00:00:00:01"}, want: "02:00:00:00:00:01"},
 		"a source of chance that is none": {policy: defaulting.MACGenerate, namespace: "team-a", addresses: given{taken: map[string]string{"02:00:00:00:00:01": "team-a/db"}},
-			drawn: slices.Repeat([]string{"02:00:00:00:00:01"}, maxCollisions), warning: "the defaulter does not answer"},
+			drawn: slices.Repeat([]string{"02:00:00:00:00:01"}, 3), warning: "the defaulter does not answer"},
 		"where a pool manager cares none":  {policy: defaulting.MACGenerate, namespace: "team-a", addresses: given{pooled: "team-a"}, want: ""},
 		"and where it does not, one":       {policy: defaulting.MACGenerate, namespace: "team-a", addresses: given{pooled: "team-b"}, drawn: []string{"02:00:00:00:00:01"}, want: "02:00:00:00:00:01"},
 		"before the addresses are known":   {policy: defaulting.MACGenerate, namespace: "team-a", addresses: given{unsynced: true}, warning: "the defaulter does not answer"},

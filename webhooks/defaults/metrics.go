@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/internal/guestdefaults"
 )
 
 // Values of the second label of stencil_defaulting_requests_total.
@@ -66,17 +67,17 @@ func (m *Metrics) count(request admission.Request, result string) {
 }
 
 // Timed returns a Defaulter that records the duration of each call.
-func (m *Metrics) Timed(d Defaulter, clock clock.PassiveClock) Defaulter {
+func (m *Metrics) Timed(d guestdefaults.Defaulter, clock clock.PassiveClock) guestdefaults.Defaulter {
 	return &timed{Defaulter: d, duration: m.duration, clock: clock}
 }
 
 type timed struct {
-	Defaulter
+	guestdefaults.Defaulter
 	duration prometheus.Observer
 	clock    clock.PassiveClock
 }
 
-// Defaults implements Defaulter.
+// Defaults implements guestdefaults.Defaulter.
 func (t *timed) Defaults(ctx context.Context, request *defaulting.Request) (*defaulting.Response, error) {
 	begin := t.clock.Now()
 	defer func() { t.duration.Observe(t.clock.Since(begin).Seconds()) }()

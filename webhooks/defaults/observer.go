@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/internal/guestdefaults"
 )
 
 // Environments returns the versions that the defaulter reproduces; a client.Client implements it.
@@ -20,7 +21,7 @@ type Environments interface {
 
 // KubeVirts returns the KubeVirt of the cluster; a kubevirtconfig.Cache implements it.
 type KubeVirts interface {
-	Clusters
+	guestdefaults.Clusters
 	// Object returns a reference to the KubeVirt object; its name is empty if there is none.
 	Object() corev1.ObjectReference
 	Changed() <-chan struct{}

@@ -3,32 +3,30 @@ package defaults
 import (
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/vmstencil/stencil/internal/guestdefaults"
+	"github.com/vmstencil/stencil/internal/mutation"
 	"github.com/vmstencil/stencil/internal/pinned"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
-
-// domainAt is the path of the guest's hardware description.
-var domainAt = mutation.Pointer{"spec", "template", "spec", "domain"}
 
 // restoreStored restores values that a new version of a VM omits and the stored one has, where applying a manifest again would
 // lose them: the version of a machine type, the UUID of the firmware, and in lists, which are replaced as a whole,
 // the fields that identify a device to the guest. It changes no user-specified value except the alias of a machine
 // type, and nothing in a device that was replaced by another one.
 func restoreStored(stored, object map[string]any, p *mutation.Patch) {
-	before, after := machine.MapAt(stored, domainAt...), machine.MapAt(object, domainAt...)
+	before, after := machine.MapAt(stored, guestdefaults.Domain...), machine.MapAt(object, guestdefaults.Domain...)
 	if before == nil || after == nil {
 		return
 	}
 	restoreMachineType(before, after, p)
 	if uuid := machine.StringAt(machine.MapAt(before, "firmware"), "uuid"); uuid != "" {
 		if firmware := machine.MapAt(after, "firmware"); firmware == nil {
-			p.Put(after, domainAt, "firmware", map[string]any{"uuid": uuid})
+			p.Put(after, guestdefaults.Domain, "firmware", map[string]any{"uuid": uuid})
 		} else if machine.StringAt(firmware, "uuid") == "" {
-			p.Put(firmware, domainAt.Child("firmware"), "uuid", uuid)
+			p.Put(firmware, guestdefaults.Domain.Child("firmware"), "uuid", uuid)
 		}
 	}
-	devices := domainAt.Child("devices")
+	devices := guestdefaults.Domain.Child("devices")
 	each(before, after, "disks", func(stored, disk map[string]any, index int) {
 		restoreDisk(stored, disk, devices.Child("disks").Item(index), p)
 	})
@@ -44,9 +42,9 @@ func restoreMachineType(before, after map[string]any, p *mutation.Patch) {
 	switch {
 	case stored == "" || stored == requested || requested != "" && !pinned.VersionOf(stored, requested):
 	case described == nil:
-		p.Put(after, domainAt, "machine", map[string]any{"type": stored})
+		p.Put(after, guestdefaults.Domain, "machine", map[string]any{"type": stored})
 	default:
-		p.Put(described, domainAt.Child("machine"), "type", stored)
+		p.Put(described, guestdefaults.Domain.Child("machine"), "type", stored)
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vmstencil/stencil/internal/mutation"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // A claim is a field that a manager owns according to metadata.managedFields. The API server computes the claims of a

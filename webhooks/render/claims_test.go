@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vmstencil/stencil/webhooks/internal/mutation"
+	"github.com/vmstencil/stencil/internal/mutation"
 )
 
 func TestDisclaim(t *testing.T) {

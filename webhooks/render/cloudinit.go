@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/vmstencil/stencil/webhooks/internal/mutation"
+	"github.com/vmstencil/stencil/internal/mutation"
 )
 
 // cloudInitData are the fields with data in a cloud-init source of a volume, and the field that refers to a Secret instead.

@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/internal/mutation"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // copied reports whether a new VM is a copy of a rendered one, which KubeVirt's controller creates when a user

@@ -17,12 +17,12 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/delegation"
 	"github.com/vmstencil/stencil/internal/disks"
+	"github.com/vmstencil/stencil/internal/mutation"
 	"github.com/vmstencil/stencil/internal/objects"
 	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/template/validations"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/decision"
-	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // creation is the input of the rendering of a new VM.

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vmstencil/stencil/internal/fixture"
+	"github.com/vmstencil/stencil/internal/mutation"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // The cases cover the annotations in which clients store the manifest that they applied.

@@ -6,8 +6,8 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
+	"github.com/vmstencil/stencil/internal/mutation"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // restoreClaims corrects the managedFields of an object that the webhook patches. Before admission the API server

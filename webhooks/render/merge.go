@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/vmstencil/stencil/internal/mutation"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // overlay merges the user's object over a base, which is the rendered or the stored object. It adds to a patch the

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vmstencil/stencil/internal/fixture"
-	"github.com/vmstencil/stencil/webhooks/internal/mutation"
+	"github.com/vmstencil/stencil/internal/mutation"
 )
 
 // patched applies a patch to the JSON that it was created for.

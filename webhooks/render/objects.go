@@ -16,11 +16,11 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	permission "github.com/vmstencil/stencil/internal/authorization"
+	"github.com/vmstencil/stencil/internal/mutation"
 	"github.com/vmstencil/stencil/internal/objects"
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/deny"
-	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // Objects are the dependencies for templates with other objects.

@@ -12,10 +12,10 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	permission "github.com/vmstencil/stencil/internal/authorization"
+	"github.com/vmstencil/stencil/internal/mutation"
 	"github.com/vmstencil/stencil/internal/objects"
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // renew gives a copy of a VM objects of its own, and its own name wherever the template inserts the name. It returns nil if the copy has to

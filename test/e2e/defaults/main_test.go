@@ -85,10 +85,14 @@ func start(ctx context.Context) (stop func() error, err error) {
 	}
 	if stencil, err = platform.Start(ctx, platform.Options{
 		KubeVirt: true,
-		Log:      os.Stderr,
-		// The chart grants the permissions for MAC addresses; a separate test has some generated.
-		ManagerArgs: []string{"--defaulting-socket=" + sidecar.Socket(), "--defaulting-mac=never", "--audit-interval=2s", "--installation-interval=1s"},
-		Values:      map[string]any{"defaulting": map[string]any{"enabled": true, "mac": "generate"}},
+		// It aggregates the role edit.
+		ControllerManager: true,
+		Log:               os.Stderr,
+		// The chart grants the permissions for MAC addresses; separate tests have some generated.
+		APIServer:     true,
+		APIServerArgs: []string{"--defaulting-socket=" + sidecar.Socket(), "--defaulting-mac=never"},
+		ManagerArgs:   []string{"--defaulting-socket=" + sidecar.Socket(), "--defaulting-mac=never", "--audit-interval=2s", "--installation-interval=1s"},
+		Values:        map[string]any{"defaulting": map[string]any{"enabled": true, "mac": "generate"}},
 	}); err != nil {
 		return stop, err
 	}

@@ -19,6 +19,9 @@
 - --certificate-source=files
 - --certificate-directory=/etc/stencil/certificates
 {{- end }}
+{{- if .Values.defaulting.enabled }}
+{{ include "stencil.defaulting.args" . }}
+{{- end }}
 {{- with .Values.apiserver.extraArgs }}
 {{ toYaml . }}
 {{- end }}

@@ -107,17 +107,9 @@
 {{- with .Values.audit.clusterAdditions }}
 - {{ printf "--cluster-additions=%s" (join "," .) | toJson }}
 {{- end }}
-{{- with .Values.defaulting }}
-{{- if .enabled }}
-- --defaulting-socket={{ include "stencil.defaulting.folder" $ }}/defaulter.sock
-- --defaulting-failure-policy={{ .failurePolicy }}
-- --defaulting-machine-type={{ .machineType }}
-- --defaulting-pci-address={{ .pciAddress }}
-- --defaulting-firmware-uuid={{ .firmwareUUID }}
-- --defaulting-mac={{ .mac }}
-- --defaulting-cpu={{ .cpu }}
-- --defaulting-memory={{ .memory }}
-{{- end }}
+{{- if .Values.defaulting.enabled }}
+{{ include "stencil.defaulting.args" . }}
+- --defaulting-failure-policy={{ .Values.defaulting.failurePolicy }}
 {{- end }}
 {{- with .Values.webhooks.clientCA }}
 {{- if .configMap }}

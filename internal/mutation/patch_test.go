@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vmstencil/stencil/webhooks/internal/mutation"
+	"github.com/vmstencil/stencil/internal/mutation"
 )
 
 func TestPatch(t *testing.T) {

@@ -1,8 +1,9 @@
-package defaults
+package guestdefaults
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/vmstencil/stencil/defaulting"
@@ -27,31 +28,31 @@ type Namespaces interface {
 const maxCollisions = 3
 
 // policy returns the policy for a namespace: without MAC addresses if a MAC pool manager assigns them.
-func (h *Handler) policy(ctx context.Context, namespace string) (defaulting.Policy, error) {
-	policy := h.Policy
+func (f *Filler) policy(ctx context.Context, namespace string) (defaulting.Policy, error) {
+	policy := f.Policy
 	if policy.MAC != defaulting.MACGenerate {
 		return policy, nil
 	}
-	if !h.Addresses.Synced() {
-		return policy, errors.New("the MAC address cache is not synced")
+	if !f.Addresses.Synced() {
+		return policy, fmt.Errorf("the MAC address cache %w", ErrUnsynced)
 	}
-	labels, _, found := h.Namespaces.Namespace(ctx, namespace)
+	labels, _, found := f.Namespaces.Namespace(ctx, namespace)
 	if !found {
 		return policy, errors.New("the namespace is not in the cache yet, so it is unknown whether a MAC pool manager manages it")
 	}
-	if h.Addresses.Pooled(labels) {
+	if f.Addresses.Pooled(labels) {
 		policy.MAC = defaulting.MACNever
 	}
 	return policy, nil
 }
 
 // collides reports whether a generated address belongs to another VM.
-func (h *Handler) collides(f *filling, response *defaulting.Response) bool {
-	if h.Addresses == nil {
+func (f *Filler) collides(s *Subject, response *defaulting.Response) bool {
+	if f.Addresses == nil {
 		return false
 	}
 	for _, set := range response.Set {
-		if address, ok := set.Value.(string); ok && strings.HasSuffix(set.Path, "].macAddress") && h.Addresses.Taken(f.request.Namespace, f.vm.Name(), address) {
+		if address, ok := set.Value.(string); ok && strings.HasSuffix(set.Path, "].macAddress") && f.Addresses.Taken(s.Namespace, s.VM.Name(), address) {
 			return true
 		}
 	}

@@ -1,4 +1,4 @@
-package defaults
+package guestdefaults
 
 import (
 	"encoding/json"
@@ -7,15 +7,23 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/internal/mutation"
 	"github.com/vmstencil/stencil/internal/pinned"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 const (
 	machineTypePath = "spec.template.spec.domain.machine.type"
 	devicesPath     = "spec.template.spec.domain.devices."
 )
+
+// Domain is the path of the guest's hardware description in a VirtualMachine.
+var Domain = mutation.Pointer{"spec", "template", "spec", "domain"}
+
+// in returns the object under a key of the hardware description of a VM, nil if there is none.
+func in(object map[string]any, key string) map[string]any {
+	return machine.MapAt(object, Domain.Child(key)...)
+}
 
 // recorded decodes the stored annotation. An annotation that cannot be decoded counts as empty.
 func recorded(text string) pinned.Record {
@@ -33,7 +41,7 @@ func record(before pinned.Record, object map[string]any, response *defaulting.Re
 		Libvirt:   response.Environment.Libvirt,
 		QEMU:      response.Environment.QEMU,
 		KubeVirt:  response.Environment.KubeVirt,
-		Machine:   machine.StringAt(machine.MapAt(object, domainAt.Child("machine")...), "type"),
+		Machine:   machine.StringAt(in(object, "machine"), "type"),
 		Addresses: currentAddresses(before.Addresses, object),
 	}
 	if a.Machine == before.Machine && pinned.VersionOf(a.Machine, before.Alias) {
@@ -65,7 +73,7 @@ func record(before pinned.Record, object map[string]any, response *defaulting.Re
 func currentAddresses(earlier map[string]string, object map[string]any) map[string]string {
 	var current map[string]string
 	for _, list := range []string{"disks", "interfaces"} {
-		items, _ := machine.MapAt(object, domainAt.Child("devices")...)[list].([]any)
+		items, _ := in(object, "devices")[list].([]any)
 		for _, item := range items {
 			device, _ := item.(map[string]any)
 			name := list + "/" + machine.StringAt(device, "name")
@@ -95,7 +103,7 @@ func namesOf(object map[string]any, response *defaulting.Response) map[string]st
 		}
 	}
 	for _, list := range []string{"disks", "interfaces"} {
-		items, _ := machine.MapAt(object, domainAt.Child("devices")...)[list].([]any)
+		items, _ := in(object, "devices")[list].([]any)
 		add(list, 0, items)
 	}
 	for _, set := range response.Set {
@@ -110,9 +118,9 @@ func namesOf(object map[string]any, response *defaulting.Response) map[string]st
 	return names
 }
 
-// stamp sets the two annotations of the webhook, and discards the values in the request. An empty text removes the
+// Stamp sets the two annotations about defaults, and discards the values in the request. An empty text removes the
 // annotation.
-func stamp(vm machine.Object, p *mutation.Patch, applied, failed string) {
+func Stamp(vm machine.Object, p *mutation.Patch, applied, failed string) {
 	want := map[string]string{contract.AnnotationDefaultsApplied: applied, contract.AnnotationDefaultsFailed: failed}
 	at := mutation.Pointer{"metadata", "annotations"}
 	if vm.Annotations == nil {
