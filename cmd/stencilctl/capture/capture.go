@@ -200,6 +200,9 @@ func (c *capturing) report(object map[string]any, reported map[string]metav1.Con
 	}
 	ready, ended := false, false
 	for _, condition := range request.Status.Conditions {
+		if condition.Type == v1beta1.ConditionCompleted {
+			continue // equals Ready
+		}
 		last := reported[condition.Type]
 		if last.Status != condition.Status || last.Reason != condition.Reason || last.Message != condition.Message {
 			reported[condition.Type] = condition

@@ -149,8 +149,9 @@ func TestStencilctlTellsHowFarACaptureHasCome(t *testing.T) {
 		defer c.hold(t, at("while the snapshot is taken"))()
 		c.stencilctl(t, ada, c.shop+"/web", "--timeout=3s").ends(t, 1, "", created, "Progressing True (", ofRequest+"web-", " is not finished after 3s; it continues\n")
 	})
-	t.Run("unless there is nothing to capture", func(t *testing.T) {
-		c.stencilctl(t, ada, c.shop+"/nix").ends(t, 3, "", "capturing VirtualMachine "+c.shop+"/nix: ", `spec.virtualMachineRef: Not found: "`+c.shop+`/nix"`)
+	t.Run("also of a machine that does not exist yet", func(t *testing.T) {
+		c.stencilctl(t, ada, c.shop+"/nix", "--timeout=3s").ends(t, 1, "", "VirtualMachine "+c.shop+"/nix does not exist; the request waits for it until its timeout",
+			created, "Progressing True (WaitingForMachine): VirtualMachine "+c.shop+"/nix does not exist; waiting for it until 20", " is not finished after 3s; it continues\n")
 	})
 	t.Run("unless it is forbidden", func(t *testing.T) {
 		c.stencilctl(t, eve, c.shop+"/web").ends(t, 3, "", `User "eve" cannot create resource "virtualmachinetemplaterequests"`)
