@@ -19,6 +19,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/defaulting/client"
 	"github.com/vmstencil/stencil/internal/fixture"
+	"github.com/vmstencil/stencil/internal/guestdefaults"
 	"github.com/vmstencil/stencil/reconcilers/capture/conversion"
 	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/test/defaulter"
@@ -73,7 +74,8 @@ func TestCapturesOfDefaultedVMsGetAFreshLayout(t *testing.T) {
 	}
 	webhook := func(version string) *defaults.Handler {
 		return defaults.New(defaults.Options{
-			Defaulter: client.New(sidecar.Socket()), Cluster: cluster(version), Approvals: ungoverned{}, FailClosed: true,
+			Filler:    guestdefaults.Filler{Defaulter: client.New(sidecar.Socket()), Cluster: cluster(version)},
+			Approvals: ungoverned{}, FailClosed: true,
 		})
 	}
 	older, newer := webhook("v1.8.2"), webhook("v1.9.0")
