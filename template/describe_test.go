@@ -131,6 +131,13 @@ func TestWarnings(t *testing.T) {
 			spec: `{parameters: [{name: _A}], virtualMachine: {}}`,
 			want: []string{`spec.parameters[0].name: no annotation can give a value to _A: Kubernetes allows at most 63 characters that begin and end with a letter or digit`},
 		},
+		"a name that no reference can have, and another apiVersion": {
+			spec: `{parameters: [{name: MY-NAME, value: x}], virtualMachine: {apiVersion: kubevirt.io/v1alpha3, metadata: {labels: {a: "${MY-NAME}"}}}}`,
+			want: []string{
+				`spec.parameters[0].name: nothing can refer to MY-NAME: references consist of letters, digits and underscores`,
+				`spec.virtualMachine.apiVersion: has no effect: VirtualMachines are rendered in kubevirt.io/v1`,
+			},
+		},
 		"a generator beside a default, and what a generator works from without one": {
 			spec: `{parameters: [{name: A, value: x, generate: expression, from: "[a]{1}"}, {name: B, from: "[a]{1}"}], virtualMachine: {}}`,
 			want: []string{

@@ -184,9 +184,10 @@ func (d *declarations) name(declared []v1beta1.Parameter, i int, at *location) {
 		d.problems.add(field.Required(field.NewPath(at.String()), ""))
 		return
 	case wordLength(name) < len(name):
-		d.problems.invalid(at.String(), shown(name), "must consist of letters, digits and underscores")
-		return
-	case slices.ContainsFunc(declared[:i], func(p v1beta1.Parameter) bool { return p.Name == name }):
+		// The published API stores such templates.
+		d.warnings.add("%s: nothing can refer to %s: references consist of letters, digits and underscores", at, shown(name))
+	}
+	if slices.ContainsFunc(declared[:i], func(p v1beta1.Parameter) bool { return p.Name == name }) {
 		d.problems.add(field.Duplicate(field.NewPath(at.String()), shown(name)))
 		return
 	}

@@ -38,7 +38,10 @@ func (c *checker) virtualMachine(n *node) {
 		}
 		switch m.key {
 		case "apiVersion":
-			c.constant(&m.value, at, rendered[0].value.text)
+			// As the published API, which replaces every other.
+			if want := rendered[0].value.text; m.value.text != want {
+				c.references.warnings.add("%s: has no effect: VirtualMachines are rendered in %s", at, want)
+			}
 		case "kind":
 			c.constant(&m.value, at, rendered[1].value.text)
 		case "metadata":

@@ -181,9 +181,16 @@ func integer(value any) *big.Int {
 	if err != nil {
 		return nil
 	}
-	number, exact := q.AsInt64()
-	if !exact {
+	// 1.5Gi is an integer too.
+	decimal := q.AsDec()
+	number, shift := decimal.UnscaledBig(), int64(decimal.Scale())
+	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(max(shift, -shift)), nil)
+	if shift <= 0 {
+		return new(big.Int).Mul(number, power)
+	}
+	whole, fraction := new(big.Int).QuoRem(number, power, new(big.Int))
+	if fraction.Sign() != 0 {
 		return nil
 	}
-	return big.NewInt(number)
+	return whole
 }

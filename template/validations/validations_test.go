@@ -3,6 +3,7 @@ package validations_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -188,6 +189,25 @@ func TestSkipped(t *testing.T) {
 	}
 	if validations.Skipped(nil) {
 		t.Error("without the annotation")
+	}
+}
+
+func TestQuantities(t *testing.T) {
+	for value, want := range map[string]string{
+		"1.5Gi": "1610612736", "1.50Gi": "1610612736", "1536Mi": "1610612736", "0.5Gi": "536870912", "2Gi": "2147483648", "2G": "2000000000", "1.5k": "1500", "3000m": "3", "-1.5Ki": "-1536",
+		"7": "7", "1.5": "", "1500m": "", "0.3Ki": "", "1.5e3": "", "": "",
+	} {
+		bounds := ""
+		if want != "" {
+			bounds = fmt.Sprintf(`, "min": %[1]q, "max": %[1]q`, want)
+		}
+		rules, err := validations.Parse(`[{"name": "r", "message": "told", "rule": "integer", "path": "jsonpath::.a"` + bounds + `}]`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if broken := validations.Evaluate(rules, map[string]any{"a": value}); len(broken) == 0 != (want != "") {
+			t.Errorf("%s is to be %q: %v", value, want, broken)
+		}
 	}
 }
 

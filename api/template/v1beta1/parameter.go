@@ -3,7 +3,6 @@ package v1beta1
 // Parameter is a parameter of a VirtualMachineTemplate.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.generate) || has(self.from) || has(self.value)",message="generate needs from",fieldPath=".from",reason=FieldValueRequired
-// +kubebuilder:validation:XValidation:rule="!has(self.from) || has(self.generate)",message="from needs generate",fieldPath=".from"
 // +kubebuilder:validation:XValidation:rule="!(has(self.minimum) || has(self.maximum)) || (has(self.type) && self.type == 'int')",message="minimum and maximum need type int",fieldPath=".type"
 // +kubebuilder:validation:XValidation:rule="!has(self.minimum) || !has(self.maximum) || self.minimum <= self.maximum",message="minimum must not be above maximum",fieldPath=".minimum"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'bool' || !(has(self.pattern) || has(self.enum) || has(self.generate))",message="type bool takes no pattern, enum or generate",fieldPath=".type"
@@ -15,7 +14,6 @@ type Parameter struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9_]+$`
 	Name string `json:"name"`
 
 	// DisplayName is shown by user interfaces in place of the name.

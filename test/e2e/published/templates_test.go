@@ -60,6 +60,33 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
+// TestTemplatesThatThePublishedAPIStores are stored with a warning about what has no effect, and rendered.
+func TestTemplatesThatThePublishedAPIStores(t *testing.T) {
+	space := harness.Namespace(t, stage.Plane, "odd")
+	got := kubectl(t, `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"odd"},"spec":{
+		"parameters":[{"name":"MY-NAME","value":"x"},{"name":"CODE","from":"[a-z]{4}","value":"y"}],
+		"virtualMachine":{"apiVersion":"kubevirt.io/v1alpha3","kind":"VirtualMachine","metadata":{"name":"odd-${CODE}"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`,
+		"create", "-n", space, "-f", "-")
+	if got.Code != 0 {
+		t.Fatalf("exit code %d: %s", got.Code, got.Stderr)
+	}
+	for _, want := range []string{
+		`spec.parameters[0].name: nothing can refer to MY-NAME: references consist of letters, digits and underscores`,
+		`spec.parameters[1].from: has no effect without generate`,
+		`spec.virtualMachine.apiVersion: has no effect: VirtualMachines are rendered in kubevirt.io/v1`,
+	} {
+		if !strings.Contains(got.Stderr, "Warning: "+want) {
+			t.Errorf("%s does not warn: %s", got.Stderr, want)
+		}
+	}
+	made := call(t, "v1beta1", space, "odd", "process", `{"parameters":{"MY-NAME":"z"}}`)
+	for _, want := range []string{`"apiVersion":"kubevirt.io/v1"`, `"name":"odd-y"`} {
+		if made.Code != 0 || !strings.Contains(made.Stdout, want) {
+			t.Errorf("exit code %d, want %s: %s%s", made.Code, want, made.Stdout, made.Stderr)
+		}
+	}
+}
+
 // TestSecurityHeaders checks the headers of responses that come through the aggregator, errors included.
 func TestSecurityHeaders(t *testing.T) {
 	const group = "/apis/subresources.template.kubevirt.io"
