@@ -22,7 +22,7 @@ func TestExternalTemplateAPI(t *testing.T) {
 	}
 	slices.Sort(missing)
 	want := []string{
-		"ClusterRole/stencil-template-source",
+		"ClusterRole/stencil-template-source", "ClusterRole/virt-template-virtualmachinetemplaterequest-source-role",
 		"CustomResourceDefinition/virtualmachinetemplaterequests.template.kubevirt.io", "CustomResourceDefinition/virtualmachinetemplates.template.kubevirt.io",
 		"ValidatingAdmissionPolicy/stencil-definitions", "ValidatingAdmissionPolicy/stencil-manager-captures", "ValidatingAdmissionPolicy/stencil-template-request",
 		"ValidatingAdmissionPolicyBinding/stencil-definitions", "ValidatingAdmissionPolicyBinding/stencil-manager-captures", "ValidatingAdmissionPolicyBinding/stencil-template-request",
