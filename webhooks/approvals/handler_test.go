@@ -70,7 +70,7 @@ func handler(t *testing.T) *approvals.Handler {
 			vmt(t, "fedora", "tier: gold", "{name: CPU}, {name: PASSWORD, sensitive: true}"),
 			vmt(t, "windows", "tier: gold", "{name: KEY}"),
 			vmt(t, "keyed", "tier: silver", "{name: NAME, required: true}, {name: SSH_KEY, required: true}, {name: ACCOUNT, required: true, sensitive: true}, {name: SIZE, value: '2'}, {name: TOKEN, required: true, generate: expression, from: '[a-z]{8}'}"),
-			vmt(t, "ruin", "tier: wood", "{name: 'B A D'}"),
+			vmt(t, "ruin", "tier: wood", "{name: BAD, type: unknown}"),
 		},
 		namespaces: []string{"team-a", "team-b", "kube-system", "stencil-system"},
 	}
