@@ -55,9 +55,6 @@ With --dry-run=client nothing is written, with --dry-run=server the cluster eval
 	return command
 }
 
-// maxConflicts is the number of attempts when another client changes the approval concurrently.
-const maxConflicts = 5
-
 func (a *approving) run(ctx context.Context, name string) error {
 	if err := a.added.parse(); err != nil {
 		return err
@@ -68,7 +65,7 @@ func (a *approving) run(ctx context.Context, name string) error {
 	}
 	for attempt := 1; ; attempt++ {
 		written, did, err := a.write(ctx, client, name)
-		if (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) && attempt < maxConflicts {
+		if (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) && attempt < cluster.MaxConflicts {
 			continue // it was changed, or created, since it was read
 		}
 		if err != nil {

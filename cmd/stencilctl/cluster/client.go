@@ -110,6 +110,9 @@ func (c *Client) ResourceOf(ctx context.Context, apiVersion, kind string) (schem
 	return schema.GroupVersionResource{}, nil
 }
 
+// MaxConflicts is the number of attempts to change an object that other clients change concurrently, as controllers do.
+const MaxConflicts = 5
+
 // Written are options for writing an object.
 type Written struct {
 	// DryRun stores nothing.

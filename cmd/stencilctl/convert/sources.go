@@ -204,9 +204,6 @@ type writer struct {
 	silent bool
 }
 
-// maxConflicts is the number of attempts for a template that is written concurrently, as the manager does with its status.
-const maxConflicts = 5
-
 // update writes a converted template. A template whose spec was changed since it was read is not written.
 func (w *writer) update(ctx context.Context, template map[string]any) error {
 	metadata := machine.MapAt(template, "metadata")
@@ -217,7 +214,7 @@ func (w *writer) update(ctx context.Context, template map[string]any) error {
 			return nil
 		}
 		failed := cluster.Failed("updating template "+namespace+"/"+name, err)
-		if !apierrors.IsConflict(err) || attempt == maxConflicts {
+		if !apierrors.IsConflict(err) || attempt == cluster.MaxConflicts {
 			return failed
 		}
 		fresh, err := w.client.Get(ctx, cluster.VirtualMachineTemplate, namespace, name)

@@ -128,10 +128,6 @@ func (p *pinning) selected(ctx context.Context, names []string) ([]map[string]an
 	return list, nil
 }
 
-// maxConflicts is the number of attempts for a VirtualMachine that is changed concurrently, as
-// KubeVirt's controllers often do.
-const maxConflicts = 5
-
 // one changes a VirtualMachine, or prints what would be changed. An error ends the command.
 func (p *pinning) one(ctx context.Context, vm map[string]any, attempt int) error {
 	metadata := virtualmachine.MapAt(vm, "metadata")
@@ -151,7 +147,7 @@ func (p *pinning) one(ctx context.Context, vm map[string]any, attempt int) error
 	}
 	if changes != nil {
 		updated, err := p.update(ctx, vm)
-		if apierrors.IsConflict(err) && attempt < maxConflicts {
+		if apierrors.IsConflict(err) && attempt < cluster.MaxConflicts {
 			// The decision is made again: the VM may have been started.
 			fresh, err := p.reread(ctx, vm)
 			if err != nil {
@@ -203,7 +199,7 @@ func (p *pinning) prepare(vm map[string]any) ([]pinned.Change, error) {
 func (p *pinning) fill(ctx context.Context, name string, vm map[string]any) error {
 	delete(virtualmachine.MapAt(vm, "metadata", "annotations"), contract.AnnotationDefaultsSkip)
 	filled, err := p.update(ctx, vm)
-	for attempt := 1; apierrors.IsConflict(err) && attempt < maxConflicts; attempt++ {
+	for attempt := 1; apierrors.IsConflict(err) && attempt < cluster.MaxConflicts; attempt++ {
 		var fresh map[string]any
 		if fresh, err = p.reread(ctx, vm); err != nil {
 			break
