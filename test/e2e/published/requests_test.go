@@ -74,7 +74,8 @@ func TestRightsOfARequest(t *testing.T) {
 	}
 }
 
-// TestARequestOfAMachineThatDoesNotExist is stored by the published API in both versions. Its condition says what it waits for.
+// TestARequestOfAMachineThatDoesNotExist creates a request before its VirtualMachine, in both versions. The published API stores it. Its condition says what
+// it waits for.
 func TestARequestOfAMachineThatDoesNotExist(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		t.Run(version, func(t *testing.T) {
@@ -93,7 +94,7 @@ func TestARequestOfAMachineThatDoesNotExist(t *testing.T) {
 				said := must(t, "", "get", "vmtr", "early", "-n", space, "-o", `jsonpath={.status.conditions[?(@.type=="Completed")]}`)
 				for _, want := range []string{`"status":"False"`, `"reason":"WaitingForMachine"`, "VirtualMachine " + space + "/nonexistent-vm does not exist; waiting for it until 20"} {
 					if !strings.Contains(said, want) {
-						return harness.Complaint(fmt.Sprintf("%s does not say %s", said, want))
+						return fmt.Errorf("%s does not say %s", said, want)
 					}
 				}
 				return nil
