@@ -7,8 +7,6 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"kubevirt.io/api/instancetype"
-	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
@@ -22,24 +20,17 @@ type readable struct {
 	failed error
 }
 
-// sizeResources are the resources of the kinds that a VirtualMachine refers to.
-var sizeResources = map[string]string{
-	sizing.KindInstancetype:        instancetype.PluralResourceName,
-	sizing.KindClusterInstancetype: instancetype.ClusterPluralResourceName,
-	sizing.KindPreference:          instancetype.PluralPreferenceResourceName,
-	sizing.KindClusterPreference:   instancetype.ClusterPluralPreferenceResourceName,
-}
-
 // Resolve implements sizing.Resolver.
 func (r *readable) Resolve(ctx context.Context, reference sizing.Reference) (map[string]any, error) {
 	if reference.Revision != "" && !reference.Loose {
 		return nil, errors.New("revisions are not read for defaults: leave out revisionName")
 	}
+	resource := sizing.Resources[reference.Kind]
 	wanted := authorizer.AttributesRecord{
 		User: r.requester, Verb: "get", Name: reference.Name,
-		APIGroup: instancetypev1beta1.SchemeGroupVersion.Group, APIVersion: instancetypev1beta1.SchemeGroupVersion.Version, Resource: sizeResources[reference.Kind],
+		APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource,
 	}
-	if reference.Kind == sizing.KindInstancetype || reference.Kind == sizing.KindPreference {
+	if reference.Namespaced() {
 		wanted.Namespace = reference.Namespace
 	}
 	may, err := r.handler.allowed(ctx, wanted)

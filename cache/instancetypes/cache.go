@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	instancetypeapi "kubevirt.io/api/instancetype"
-	"kubevirt.io/api/instancetype/v1beta1"
 
 	"github.com/vmstencil/stencil/cache/watching"
 	"github.com/vmstencil/stencil/internal/await"
@@ -61,12 +60,11 @@ func New(o Options) (*Cache, error) {
 		return nil, fmt.Errorf("making the client of the instance type cache: %w", err)
 	}
 	sources := map[string]cache.ListerWatcher{}
-	for kind, resource := range resources {
+	for kind, resource := range sizing.Resources {
 		sources[kind] = watching.Source(client.Resource(resource), watching.Selector{})
 	}
-	sources[kindRevision] = watching.Source(client.Resource(resources[kindRevision]), watching.Selector{Labels: instancetypeapi.ControllerRevisionObjectKindLabel})
-	if o.WithoutRevisions {
-		delete(sources, kindRevision)
+	if !o.WithoutRevisions {
+		sources[kindRevision] = watching.Source(client.Resource(resourceOf(kindRevision)), watching.Selector{Labels: instancetypeapi.ControllerRevisionObjectKindLabel})
 	}
 	c := newCache(o, served, sources)
 	if o.Registerer != nil {
@@ -77,13 +75,12 @@ func New(o Options) (*Cache, error) {
 	return c, nil
 }
 
-// resources are the watched resources, by kind.
-var resources = map[string]schema.GroupVersionResource{
-	sizing.KindInstancetype:        v1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralResourceName),
-	sizing.KindClusterInstancetype: v1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralResourceName),
-	sizing.KindPreference:          v1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralPreferenceResourceName),
-	sizing.KindClusterPreference:   v1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralPreferenceResourceName),
-	kindRevision:                   appsv1.SchemeGroupVersion.WithResource("controllerrevisions"),
+// resourceOf returns the resource of a watched kind.
+func resourceOf(kind string) schema.GroupVersionResource {
+	if kind == kindRevision {
+		return appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
+	}
+	return sizing.Resources[kind]
 }
 
 func newCache(o Options, served discovery.ServerResourcesInterface, sources map[string]cache.ListerWatcher) *Cache {
@@ -98,7 +95,7 @@ func newCache(o Options, served discovery.ServerResourcesInterface, sources map[
 			continue
 		}
 		c.watches = append(c.watches, watching.Late{
-			Name: "instancetypecache/" + kind, Resource: resources[kind], Source: source, Example: &unstructured.Unstructured{}, Into: into,
+			Name: "instancetypecache/" + kind, Resource: resourceOf(kind), Source: source, Example: &unstructured.Unstructured{}, Into: into,
 			Failed: into.FailIfNotServed,
 		})
 	}

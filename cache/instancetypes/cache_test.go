@@ -240,7 +240,8 @@ type cluster struct {
 
 func (c *cluster) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
 	list := &metav1.APIResourceList{}
-	for _, resource := range resources {
+	for _, kind := range kinds {
+		resource := resourceOf(kind)
 		if absent := c.absent.Load(); resource.GroupVersion().String() == version && (absent == nil || *absent != resource) {
 			list.APIResources = append(list.APIResources, metav1.APIResource{Name: resource.Resource})
 		}
@@ -269,7 +270,7 @@ func (f *forbidden) Watch(options metav1.ListOptions) (watch.Interface, error) {
 }
 
 func TestAKindThatIsNotServedIsEmptyUntilItIs(t *testing.T) {
-	resource := resources[sizing.KindClusterInstancetype]
+	resource := resourceOf(sizing.KindClusterInstancetype)
 	for _, tc := range []struct {
 		name       string
 		absent     *schema.GroupVersionResource

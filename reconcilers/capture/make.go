@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,7 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	capturing "github.com/vmstencil/stencil/reconcilers/capture/conversion"
+	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
 // metadata returns the metadata of objects that are created for a request.
@@ -154,16 +154,14 @@ func (r *Reconciler) requested(s *state) v1beta1.VirtualMachineTemplateRequestSp
 	if spec.Instancetype != "" || r.instancetype != v1beta1.CaptureInstancetypeKeep {
 		return spec
 	}
-	held, _ := s.content.Spec.Source.VirtualMachine["spec"].(map[string]any)
-	for key, clusterWide := range map[string]string{"instancetype": "virtualmachineclusterinstancetype", "preference": "virtualmachineclusterpreference"} {
-		matcher, found := held[key].(map[string]any)
-		if !found {
-			continue
-		}
-		name, _ := matcher["name"].(string)
-		// KubeVirt accepts kinds in any case, in singular and plural.
-		kind, _ := matcher["kind"].(string)
-		if kind = strings.TrimSuffix(strings.ToLower(kind), "s"); name == "" || kind != "" && kind != clusterWide {
+	vm, namespace := s.content.Spec.Source.VirtualMachine, s.request.Spec.VirtualMachineRef.Namespace
+	instancetype, err1 := sizing.Instancetype(vm, namespace)
+	preference, err2 := sizing.Preference(vm, namespace)
+	if err1 != nil || err2 != nil {
+		return spec
+	}
+	for _, each := range []*sizing.Reference{instancetype, preference} {
+		if each != nil && (each.Namespaced() || each.Name == "") {
 			return spec
 		}
 	}

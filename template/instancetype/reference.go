@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	instancetypeapi "kubevirt.io/api/instancetype"
+	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
@@ -17,6 +20,14 @@ const (
 	KindPreference          = "VirtualMachinePreference"
 	KindClusterPreference   = "VirtualMachineClusterPreference"
 )
+
+// Resources are the resources of these kinds.
+var Resources = map[string]schema.GroupVersionResource{
+	KindInstancetype:        instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralResourceName),
+	KindClusterInstancetype: instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralResourceName),
+	KindPreference:          instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralPreferenceResourceName),
+	KindClusterPreference:   instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralPreferenceResourceName),
+}
 
 // Reference is a reference of a VirtualMachine to an instance type or a preference.
 type Reference struct {
@@ -35,12 +46,15 @@ type Reference struct {
 	Loose bool
 }
 
+// Namespaced reports whether the object is in the namespace of the VirtualMachine.
+func (r Reference) Namespaced() bool { return r.Kind == KindInstancetype || r.Kind == KindPreference }
+
 // String returns a description of the referenced object.
 func (r Reference) String() string {
 	if r.Revision != "" && !r.Loose {
 		return fmt.Sprintf("ControllerRevision %s/%s", r.Namespace, r.Revision)
 	}
-	if r.Kind == KindInstancetype || r.Kind == KindPreference {
+	if r.Namespaced() {
 		return fmt.Sprintf("%s %s/%s", r.Kind, r.Namespace, r.Name)
 	}
 	return fmt.Sprintf("%s %s", r.Kind, r.Name)

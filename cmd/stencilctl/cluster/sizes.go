@@ -4,26 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	instancetypeapi "kubevirt.io/api/instancetype"
-	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/offline"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
-
-// resources maps the kinds of instance types and preferences to their resources, and to whether
-// they are namespaced.
-var resources = map[string]struct {
-	schema.GroupVersionResource
-	namespaced bool
-}{
-	sizing.KindInstancetype:        {instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralResourceName), true},
-	sizing.KindClusterInstancetype: {instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralResourceName), false},
-	sizing.KindPreference:          {instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralPreferenceResourceName), true},
-	sizing.KindClusterPreference:   {instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralPreferenceResourceName), false},
-}
 
 // Resolve implements sizing.Resolver.
 func (s *Context) Resolve(ctx context.Context, r sizing.Reference) (map[string]any, error) {
@@ -54,12 +40,11 @@ func (s *Context) resolve(ctx context.Context, r sizing.Reference) (map[string]a
 			return offline.Sized(data), nil
 		}
 	}
-	resource := resources[r.Kind]
 	namespace := ""
-	if resource.namespaced {
+	if r.Namespaced() {
 		namespace = r.Namespace
 	}
-	object, err := s.client.Get(ctx, resource.GroupVersionResource, namespace, r.Name)
+	object, err := s.client.Get(ctx, sizing.Resources[r.Kind], namespace, r.Name)
 	if err != nil {
 		return nil, err
 	}
