@@ -37,7 +37,7 @@ test: preflight ## the gate: unit tests, and the main end-to-end tests on an emb
 .PHONY: test-full
 test-full: preflight ## all that `make test` leaves out: the race detector, and the other end-to-end tests; needs root, libvirt and QEMU
 	@hack/tool $(GATE_TOOLS) $(FULL_TOOLS) >/dev/null
-	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests -suite full
+	@cd test && go build -o ../bin/tests ./runner && exec ../hack/guest.sh ../bin/tests -suite full
 
 .PHONY: e2e
 e2e: preflight ## some packages of tests, such as PACKAGES=./e2e/road RUN=TestCreate

@@ -13,9 +13,11 @@ if [[ -z ${STENCIL_GUEST_KERNEL:-} || -z ${STENCIL_GUEST_BUSYBOX:-} ]]; then
 	if ! compgen -G "$cache/boot/vmlinuz-*" >/dev/null || [[ ! -x $cache/bin/busybox ]]; then
 		folder=$(mktemp -d)
 		trap 'rm -rf "$folder"' EXIT
-		image=$(apt-cache depends linux-image-cloud-amd64 | awk '$1 == "Depends:" && $2 ~ /^linux-image-/ {print $2; exit}')
+		find_image() { apt-cache depends linux-image-cloud-amd64 2>/dev/null | awk '$1 == "Depends:" && $2 ~ /^linux-image-/ {print $2; exit}'; }
+		image=$(find_image)
+		[[ -n $image ]] || { apt-get update -qq >/dev/null 2>&1 && image=$(find_image); } || true
 		[[ -n $image ]] || {
-			echo "hack/guest.sh: apt-get knows no linux-image-cloud-amd64: run apt-get update" >&2
+			echo "hack/guest.sh: apt-get knows no linux-image-cloud-amd64; set STENCIL_GUEST_KERNEL to a kernel for x86_64 and STENCIL_GUEST_BUSYBOX to a static busybox" >&2
 			exit 1
 		}
 		(cd "$folder" && apt-get download -qq "$image" busybox-static)

@@ -11,6 +11,7 @@ require (
 	k8s.io/apimachinery v0.37.0
 	kubevirt.io/api v1.9.0
 	libvirt.org/go/libvirt v1.12002.0
+	libvirt.org/go/libvirtxml v1.12002.0
 )
 
 require (
@@ -41,7 +42,6 @@ require (
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd // indirect
 	kubevirt.io/containerized-data-importer-api v1.64.0 // indirect
 	kubevirt.io/controller-lifecycle-operator-sdk/api v0.2.4 // indirect
-	libvirt.org/go/libvirtxml v1.12002.0 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/vmstencil/stencil/cmd/stencil-defaulter/guest"
 	"github.com/vmstencil/stencil/cmd/stencil-defaulter/libvirt"
 	"github.com/vmstencil/stencil/defaulting/supervisor"
 )
@@ -18,6 +19,7 @@ import (
 const roleVariable = "STENCIL_TEST_ROLE"
 
 func TestMain(m *testing.M) {
+	guest.Main()
 	if os.Getenv(roleVariable) == workerCommand {
 		if err := runWorker(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, withFaults); err != nil {
 			fmt.Fprintln(os.Stderr, "worker:", err)
@@ -31,18 +33,11 @@ func TestMain(m *testing.M) {
 // nobody is the ID of the user of that name, who runs libvirt when the tests run as root.
 const nobody = "65532"
 
-// stateFolder returns a folder for libvirt, in memory where possible.
+// stateFolder returns a folder for libvirt, which is removed at the end of the test.
 func stateFolder(t testing.TB) string {
 	t.Helper()
-	parent := "/dev/shm"
-	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
-		parent = os.TempDir()
-	}
-	folder, err := os.MkdirTemp(parent, "stencil-defaulter-")
+	folder, err := guest.Folder("stencil-defaulter-")
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
@@ -51,10 +46,7 @@ func stateFolder(t testing.TB) string {
 
 // workerEnvironment returns the environment of a worker that stores its state in the folder.
 func workerEnvironment(folder string) []string {
-	return []string{
-		roleVariable + "=" + workerCommand, "HOME=" + folder, "XDG_CACHE_HOME=" + folder, "XDG_RUNTIME_DIR=" + folder,
-		"PATH=" + os.Getenv("PATH"), "GOTRACEBACK=none",
-	}
+	return append(guest.Environment(folder), roleVariable+"="+workerCommand, "GOTRACEBACK=none")
 }
 
 // startSupervisor runs a worker of the test binary until the test ends.

@@ -342,7 +342,8 @@ const skipDefaults = "defaults.template.kubevirt.io/skip"
 
 // guestSteps show what a defaulter adds.
 func guestSteps() []step {
-	dryRun := []string{"create", "--namespace=team-a", "--dry-run=server", "-f", "-", "-o", "jsonpath={.spec.template.spec.domain}"}
+	create := []string{"create", "--namespace=team-a", "--dry-run=server", "-f", "-", "-o"}
+	dryRun := append(slices.Clone(create), "jsonpath={.spec.template.spec.domain}")
 	return []step{
 		{text: "So far team A was left alone by what fills in what guests see: machine type, PCI addresses and the like are decided on some node.", as: "ada", stdin: laidOutVM,
 			laidOut: true, args: dryRun},
@@ -350,5 +351,7 @@ func guestSteps() []step {
 			args: []string{"label", "namespace", "team-a", skipDefaults + "-"}},
 		{text: "What is different (KubeVirt draws the numbers of the firmware for each VM):", as: "ada", stdin: laidOutVM,
 			holds: "pciAddress", laidOut: true, compared: true, args: dryRun},
+		{text: "A guest of this VM, which QEMU emulates here, on disks and networks that hold nothing, prints what it sees.", as: "ada", stdin: laidOutVM,
+			booted: true, args: append(slices.Clone(create), "json")},
 	}
 }

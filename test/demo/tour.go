@@ -59,6 +59,8 @@ type step struct {
 	does func() error
 	// compared shows the output as what is different from that of the last step that was laid out.
 	compared bool
+	// booted starts a guest of the VirtualMachine that the output is, and shows what it sees.
+	booted bool
 }
 
 // run shows the steps that need no KubeVirt, adds KubeVirt and CDI as soon as their tools are built, and shows the rest.
@@ -140,8 +142,11 @@ func (t *tour) take(ctx context.Context, s step) error {
 		fmt.Fprintf(t.out, "\n%s\n", indent(strings.TrimSpace(s.stdin)))
 	}
 	command := t.shown(s.args)
-	if s.compared {
+	switch {
+	case s.compared:
 		command += " | diff -u before -"
+	case s.booted:
+		command += " | hack/guest.sh go run ./guest/boot"
 	}
 	fmt.Fprintf(t.out, "\n%skubectl %s\n", prompt, command)
 	var result controlplane.Result
@@ -177,6 +182,11 @@ func (t *tour) take(ctx context.Context, s step) error {
 			}
 		}
 		t.before = lines.String() + "\n"
+	}
+	if s.booted && result.Code == 0 {
+		if output, err = defaulter.Boot(ctx, result.Stdout); err != nil {
+			return err
+		}
 	}
 	if !s.quiet || result.Code != 0 {
 		fmt.Fprintln(t.out, strings.TrimRight(output, "\n"))

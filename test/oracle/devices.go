@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"context"
-	"encoding/xml"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	virtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/vmstencil/stencil/cmd/stencil-defaulter/guest"
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/defaulting/domain"
 	"github.com/vmstencil/stencil/defaulting/launcher"
@@ -66,7 +66,7 @@ func (r Release) mine(ctx context.Context, definer launcher.Definer, machine *vi
 			text += fmt.Sprintf(" %s[%d]", device.List, device.Index)
 		case device.Kind == "controller":
 			kind, model, _ := strings.Cut(device.Model, " ")
-			text += " " + controllerName(kind, model, strconv.FormatUint(uint64(*device.Number), 10))
+			text += " " + guest.ControllerName(kind, model, strconv.FormatUint(uint64(*device.Number), 10))
 		}
 		found[device.Address.String()] = text
 	}
@@ -87,7 +87,7 @@ func (k kubeVirt) theirs(ctx context.Context, definer launcher.Definer, machine 
 	if err != nil {
 		return nil, err
 	}
-	return read(described, aliases(&instance.Spec.Domain.Devices))
+	return guest.Devices(described, aliases(&instance.Spec.Domain.Devices))
 }
 
 // aliases are the fields of the VirtualMachine by the names that KubeVirt has libvirt
@@ -111,80 +111,4 @@ func aliases(asked *virtv1.Devices) map[string]string {
 		}
 	}
 	return fields
-}
-
-// element is any element of libvirt's description. It is read without the defaulter's own reader, and without a list of device kinds, so that none is
-// missed.
-type element struct {
-	XMLName  xml.Name
-	Attrs    []xml.Attr `xml:",any,attr"`
-	Children []element  `xml:",any"`
-}
-
-func (e element) attribute(name string) string {
-	for _, attribute := range e.Attrs {
-		if attribute.Name.Local == name {
-			return attribute.Value
-		}
-	}
-	return ""
-}
-
-func (e element) child(name string) (element, bool) {
-	for _, child := range e.Children {
-		if child.XMLName.Local == name {
-			return child, true
-		}
-	}
-	return element{}, false
-}
-
-// read finds everything in a domain that has a PCI address.
-func read(described string, fields map[string]string) (devices, error) {
-	var root element
-	if err := xml.Unmarshal([]byte(described), &root); err != nil {
-		return nil, fmt.Errorf("reading libvirt's description: %w", err)
-	}
-	list, found := root.child("devices")
-	if !found {
-		return nil, fmt.Errorf("reading libvirt's description: it has no devices")
-	}
-	at := devices{}
-	for _, device := range list.Children {
-		address, found := device.child("address")
-		if !found || address.attribute("type") != "pci" {
-			continue
-		}
-		text := device.XMLName.Local
-		alias, _ := device.child("alias")
-		if field, asked := fields[alias.attribute("name")]; asked {
-			text += " " + field
-		} else if text == "controller" {
-			text += " " + controllerName(device.attribute("type"), device.attribute("model"), device.attribute("index"))
-		}
-		where, err := addressOf(address)
-		if err != nil {
-			return nil, err
-		}
-		if other, taken := at[where]; taken {
-			return nil, fmt.Errorf("libvirt has put %s and %s at %s", other, text, where)
-		}
-		at[where] = text
-	}
-	return at, nil
-}
-
-func controllerName(kind, model, index string) string {
-	return strings.Join([]string{kind, model, index}, "/")
-}
-
-func addressOf(e element) (string, error) {
-	var parts [4]uint64
-	for i, name := range []string{"domain", "bus", "slot", "function"} {
-		var err error
-		if parts[i], err = strconv.ParseUint(strings.TrimPrefix(e.attribute(name), "0x"), 16, 16); err != nil {
-			return "", fmt.Errorf("reading an address: %w", err)
-		}
-	}
-	return fmt.Sprintf("%04x:%02x:%02x.%x", parts[0], parts[1], parts[2], parts[3]), nil
 }
