@@ -41,6 +41,26 @@ build_kubernetes() (
 	mv bin "$folder"
 )
 
+# build_virtctl FILE makes virtctl 1.9. The modules of the template API that it requires are not published. They are made of those of KubeVirt 1.8, which are,
+# and which have the version v1alpha1 where 1.9 has v1beta1: its code compiles with them as it is.
+build_virtctl() (
+	file=$1 module=$work/virtctl
+	echo "building virtctl 1.9, about 90 s"
+	mkdir -p "$module" "${file%/*}"
+	unset GOFLAGS
+	export CGO_ENABLED=0 GOWORK=off
+	for name in api client-go engine; do
+		cp -r "$(cd test/controlplane/tools/kubevirt && go mod download -json kubevirt.io/virt-template-$name | awk -F '"' '$2 == "Dir" {print $4}')" "$module/virt-template-$name"
+	done
+	sed 's#\.\./standins/#./#; /operatormanifests/d' test/controlplane/tools/kubevirt-1.9/go.mod >"$module/go.mod"
+	cp test/controlplane/tools/kubevirt-1.9/go.sum "$module"
+	cd "$module"
+	chmod -R u+w .
+	find . -depth -name '*v1alpha1*' | while read -r path; do mv "$path" "${path%/*}/$(basename "$path" | sed 's/v1alpha1/v1beta1/')"; done
+	find . -name '*.go' -exec sed -i 's/v1alpha1/v1beta1/g; s/V1alpha1/V1beta1/g' {} +
+	go build -mod=mod -trimpath -gcflags=all=-dwarf=false -ldflags "-s -w" -o "$file" kubevirt.io/kubevirt/cmd/virtctl
+)
+
 # version NAME prints the release of a tool of hack/tool.
 version() { hack/tool --list | awk -v name="$1" '$1 == name {print substr($2, 2)}'; }
 
@@ -53,6 +73,10 @@ for combination in "${combinations[@]}"; do
 		built=$cache/kubernetes-$kubernetes
 		[[ -d $built ]] || build_kubernetes "$kubernetes" "$built"
 		ln -s "$built"/* "$assets"
+	fi
+	if [[ $kubevirt == 1.9 ]]; then
+		[[ -x $cache/virtctl-1.9 ]] || build_virtctl "$cache/virtctl-1.9"
+		ln -s "$cache/virtctl-1.9" "$assets/virtctl"
 	fi
 	if [[ $kubevirt != - ]]; then
 		for name in virt-api virt-controller kubevirt-manifests; do

@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/defaulter"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
 // external are the values of an installation beside KubeVirt's template component.
-var external = map[string]any{"templateAPI": "External", "objects": map[string]any{"resources": []any{}}}
+var external = map[string]any{"templateAPI": "External", "objects": map[string]any{"resources": []any{}}, "defaulting": map[string]any{"enabled": true}}
 
 // renders renders the chart with values and the cluster, as helm does before an installation.
 func (c *cluster) renders(values ...string) controlplane.Result {
@@ -74,7 +75,19 @@ func TestExternal(t *testing.T) {
 	c.templates(2)
 	before, labels := c.identities(), c.labels()
 
-	running, stop := c.stencil(install.Options{Values: external})
+	sidecar, err := defaulter.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sidecar.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := sidecar.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	running, stop := c.stencil(install.Options{Values: external}, "--defaulting-socket="+sidecar.Socket(), "--audit-interval=1s")
 	if err := install.AwaitBindings(t.Context(), c.Plane); err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +121,9 @@ func TestExternal(t *testing.T) {
 		t.Errorf("the VirtualMachine has %q", got)
 	}
 	c.denied(eve, vm("team-a", "hers", "golden/box"), "forbidden")
+	c.has("a VirtualMachine has its defaults", "vm/web", `{.spec.template.spec.domain.machine.type}`, func(machine string) bool {
+		return strings.HasPrefix(machine, "pc-q35-")
+	}, "--namespace=team-a")
 
 	// Approvals.
 	c.must(gen.Manifest(gen.Approval("team-b", gen.Governs("team-b"), gen.Approves("golden/box"), gen.AnyValue("MEMORY"))), "create", "-f", "-")
@@ -118,6 +134,16 @@ func TestExternal(t *testing.T) {
 	server := harness.User(t, c.Plane, "system:serviceaccount:kubevirt:virt-template-apiserver", gen.Group("system:serviceaccounts", "system:serviceaccounts:kubevirt"))
 	c.denied(server, gen.Manifest(gen.VM("bare", gen.InNamespace("team-b"), gen.LeastSpec())), "the VirtualMachine names no template")
 	as(server, gen.Manifest(gen.VM("bare", gen.InNamespace("team-a"), gen.LeastSpec())))
+
+	// The audit of what exists, and policies in Rego.
+	c.must(gen.Manifest(gen.Approval("team-a", gen.Governs("team-a"), gen.Approves("golden/box"), gen.AnyValue("MEMORY"), gen.Spec("{enforcement: Audit}"))), "create", "-f", "-")
+	c.has("the audit finds the VirtualMachine without a reference", "templateapproval/team-a", "{.status.conforming} {.status.violating} {.status.violations[0].name}", func(found string) bool {
+		return found == "1 1 bare"
+	})
+	c.must(gen.Manifest(gen.Policy("small", "package small\ndeny contains \"too much memory\" if units.parse_bytes(input.object.spec.template.spec.domain.memory.guest) > 67108864\n")), "create", "-f", "-")
+	c.must("", "wait", "virtualmachinepolicy", "small", "--for=condition=Active", "--timeout=60s")
+	c.denied(ada, vm("team-a", "large", "golden/box"), "too much memory")
+	c.must("", "delete", "virtualmachinepolicy", "small")
 
 	// Readiness, beside the condition of KubeVirt's controller, which replaces all conditions when it has read none.
 	c.conditions("box", "Valid=True", "SourcesReady=True", "stencil.kubevirt.io/Ready=True")
@@ -166,6 +192,18 @@ func TestExternal(t *testing.T) {
 		}
 		return nil
 	})
+	// A release gets the definitions by a takeover only.
+	folder, err := install.ChartFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	upgraded, err := c.Helm(t.Context(), "upgrade", install.Release, folder, "--namespace="+install.Namespace, "--dry-run=server", "--reuse-values", "--set=templateAPI=Own")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if upgraded.Code == 0 || !strings.Contains(upgraded.Stderr, "belongs to KubeVirt's own template component") || !strings.Contains(upgraded.Stderr, "stencilctl install takeover") {
+		t.Errorf("upgrade to templateAPI Own: exit code %d:\n%s", upgraded.Code, upgraded.Stderr)
+	}
 	c.settled(controlplane.KubeVirt19)
 	for line := range strings.Lines(running.Logs()) {
 		if strings.Contains(line, `"level":"error"`) {

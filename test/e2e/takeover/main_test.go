@@ -215,12 +215,13 @@ func (c *cluster) owners() string {
 }
 
 // stencil installs the chart and runs the manager, as an administrator does with helm.
-func (c *cluster) stencil(how install.Options) (running *manager.Process, stop func()) {
+func (c *cluster) stencil(how install.Options, arguments ...string) (running *manager.Process, stop func()) {
 	c.t.Helper()
 	options, err := how.Beside(c.t.Context(), c.Plane)
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	options.Args = append(options.Args, arguments...)
 	// Beyond the test's context, which ends before its cleanups: the manager ends by itself.
 	started, err := manager.Start(context.WithoutCancel(c.t.Context()), options)
 	if err != nil {
