@@ -52,8 +52,17 @@ func Compile(t *v1beta1.VirtualMachineTemplate, options ...Option) (*Compiled, e
 	for _, option := range options {
 		option(c)
 	}
-	if err := c.compile(&t.Spec); err != nil {
+	written := t.Spec.Syntax
+	if err := c.compile(&Braces(t).Spec); err != nil {
+		if written == v1beta1.SyntaxParentheses {
+			err = respell(err)
+		}
 		return nil, err
+	}
+	if written == v1beta1.SyntaxParentheses {
+		for i := range c.warnings {
+			c.warnings[i] = inParenthesesAgain(c.warnings[i])
+		}
 	}
 	return c, nil
 }
@@ -243,6 +252,9 @@ func (c *Compiled) references(spec *v1beta1.VirtualMachineTemplateSpec, problems
 	default:
 		problems.add(unsupported(specAt.field("undefinedReferences").String(), shown(string(spec.UndefinedReferences)),
 			[]v1beta1.UndefinedReferencesPolicy{v1beta1.UndefinedReferencesReject, v1beta1.UndefinedReferencesKeep}))
+	}
+	if spec.Syntax != "" && spec.Syntax != v1beta1.SyntaxBraces {
+		problems.add(unsupported(specAt.field("syntax").String(), shown(string(spec.Syntax)), []v1beta1.Syntax{v1beta1.SyntaxBraces, v1beta1.SyntaxParentheses}))
 	}
 	return r
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/template"
 )
 
 // advisor checks a template for what is allowed, but could be improved.
@@ -40,7 +41,7 @@ func (a *advisor) advise() {
 // decodedVM returns the VirtualMachine of the template, nil if there is none or it cannot be decoded.
 func (a *advisor) decodedVM() map[string]any {
 	var vm map[string]any
-	if raw := a.template.Spec.VirtualMachine; raw == nil || json.Unmarshal(raw.Raw, &vm) != nil {
+	if raw := template.Braces(a.template).Spec.VirtualMachine; raw == nil || json.Unmarshal(raw.Raw, &vm) != nil {
 		return nil
 	}
 	return vm

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/template/validations"
 )
 
@@ -20,7 +21,7 @@ func Validations(t *v1beta1.VirtualMachineTemplate) field.ErrorList {
 			Annotations map[string]any `json:"annotations"`
 		} `json:"metadata"`
 	}
-	if raw := t.Spec.VirtualMachine; raw == nil || json.Unmarshal(raw.Raw, &vm) != nil {
+	if raw := template.Braces(t).Spec.VirtualMachine; raw == nil || json.Unmarshal(raw.Raw, &vm) != nil {
 		return causes
 	}
 	if text, _ := vm.Metadata.Annotations[validations.Annotation].(string); !strings.Contains(text, "${") {

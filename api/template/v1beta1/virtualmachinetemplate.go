@@ -119,7 +119,28 @@ type VirtualMachineTemplateSpec struct {
 	//
 	// +optional
 	UndefinedReferences UndefinedReferencesPolicy `json:"undefinedReferences,omitempty"`
+
+	// Syntax is how placeholders are written. Braces, the default, is ${NAME},
+	// and ${{NAME}} for a value without quotes. Parentheses is $(NAME), and
+	// $((NAME)) for a value without quotes: the syntax of the first proposal of
+	// templates for Kubernetes. This field is Stencil's own.
+	//
+	// +optional
+	Syntax Syntax `json:"syntax,omitempty"`
 }
+
+// Syntax is how placeholders are written.
+//
+// +kubebuilder:validation:Enum=Braces;Parentheses
+type Syntax string
+
+const (
+	// SyntaxBraces is ${NAME}, and ${{NAME}} for a value without quotes.
+	SyntaxBraces Syntax = "Braces"
+
+	// SyntaxParentheses is $(NAME), and $((NAME)) for a value without quotes.
+	SyntaxParentheses Syntax = "Parentheses"
+)
 
 // UndefinedReferencesPolicy specifies what happens to a reference to a parameter that
 // the template does not define.

@@ -31,7 +31,7 @@ func TestSchemas(t *testing.T) {
 	}{
 		"a template with a VirtualMachine and nothing else": {kind: template, spec: `{virtualMachine: {}}`},
 		"fields of the VirtualMachine that nobody knows":    {kind: template, spec: `{virtualMachine: {apiVersion: a, anything: [{goes: 1}]}}`},
-		"everything that a parameter can have": {kind: template, spec: `{virtualMachine: {}, message: hi, objectLabels: {"${A}": b}, undefinedReferences: Keep, parameters: [
+		"everything that a parameter can have": {kind: template, spec: `{virtualMachine: {}, message: hi, objectLabels: {"${A}": b}, undefinedReferences: Keep, syntax: Parentheses, parameters: [
 			{name: A, displayName: a, description: b, generate: expression, from: "x[a-z]{4}", required: true, type: string, pattern: "x.*", enum: [x], sensitive: true},
 			{name: b_2, type: int, value: "3", minimum: -1, maximum: 5}, {name: _C, type: bool, value: "true"}, {name: "4", type: base64}]}`},
 		"a generator beside a default, which needs nothing to work from": {kind: template, spec: `{virtualMachine: {}, parameters: [{name: A, value: x, generate: expression}]}`},
@@ -59,6 +59,7 @@ func TestSchemas(t *testing.T) {
 		"a default that is not listed":             {kind: template, spec: `{virtualMachine: {}, parameters: [{name: A, enum: [a, b], value: c}]}`, refused: `spec.parameters[0].value: Invalid value: value must be one of enum`},
 		"a value that is listed twice":             {kind: template, spec: `{virtualMachine: {}, parameters: [{name: A, enum: [a, a]}]}`, refused: `spec.parameters[0].enum[1]: Duplicate value: "a"`},
 		"another policy for undefined references":  {kind: template, spec: `{virtualMachine: {}, undefinedReferences: Ignore}`, refused: `spec.undefinedReferences: Unsupported value: "Ignore"`},
+		"another syntax":                           {kind: template, spec: `{virtualMachine: {}, syntax: Brackets}`, refused: `spec.syntax: Unsupported value: "Brackets"`},
 		"a request with all it can have":           {kind: request, spec: `{` + vm + `, templateName: c, templateLabels: {a: b, xtemplate.kubevirt.io/a: b}, ttlSecondsAfterFinished: 0}`},
 		"a request for nothing":                    {kind: request, spec: `{}`, refused: `spec.virtualMachineRef: Required value`},
 		"a request for a VirtualMachine somewhere": {kind: request, spec: `{virtualMachineRef: {name: a}}`, refused: `spec.virtualMachineRef.namespace: Required value`},

@@ -230,6 +230,19 @@ func TestATemplateInTheSameNamespaceNeedsNoNamespace(t *testing.T) {
 	}
 }
 
+func TestATemplateInParentheses(t *testing.T) {
+	discard(t, "paren-1")
+	template := gen.Template("parentheses", gen.InNamespace("golden"), gen.Declares("NAME"), gen.Declares("CORES", "{value: '2'}"),
+		gen.Renders("paren-$(NAME)", gen.LeastSpec(), gen.Fields(`{spec: {template: {spec: {domain: {cpu: {cores: "$((CORES))"}}}, metadata: {annotations: {a: "${NAME}"}}}}}`)), gen.Spec("{syntax: Parentheses}"))
+	mustKubectl(t, nil, gen.Manifest(template), "create", "--namespace=golden", "-f", "-")
+	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "parentheses", "--namespace=golden") })
+	mustKubectl(t, ada, vm("paren-1", "golden/parentheses"), "create", "-f", "-")
+	got := mustKubectl(t, nil, "", "get", "vm", "paren-1", "-o", "jsonpath={.spec.template.spec.domain.cpu.cores} {.spec.template.metadata.annotations.a}").Stdout
+	if got != "2 ${NAME}" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestATemplateAndItsFirstMachineArriveTogether(t *testing.T) {
 	discard(t, "twin")
 	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "together", "--namespace=golden") })

@@ -20,6 +20,11 @@ func TestBadTemplatesAreRefused(t *testing.T) {
 			want: []string{`spec.virtualMachine.metadata.name`, `NAMME`},
 		},
 		{
+			name: "an undefined reference in parentheses",
+			spec: `{"syntax":"Parentheses","virtualMachine":{"metadata":{"name":"$(NAMME)"},"spec":{` + good + `}},"parameters":[{"name":"NAME"}]}`,
+			want: []string{`spec.virtualMachine.metadata.name: Invalid value: "$(NAMME)": no parameter is called NAMME; did you mean NAME?`},
+		},
+		{
 			name: "an unknown field of the VM",
 			spec: `{"virtualMachine":{"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"cpu":{"coress":2},"devices":{}}}}}}}`,
 			want: []string{`spec.virtualMachine.spec.template.spec.domain.cpu.coress`},

@@ -160,10 +160,14 @@ spec:
   message: ${A}
   parameters: [{name: A}]
   virtualMachine: {apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: {},
-    metadata: {annotations: {a: "${A} $(hostname) $${A} $$${A}", b: "${{A}}", c: "x $((A))", d: "$((B))", e: "$${A}"}}}
+    metadata: {annotations: {a: "${A} $(hostname) $${A} $$${A}", b: "${{A}}", c: "x ${A}", d: "$((B))", e: "$${A}"}}}
 `,
-			wantNotes: []string{"objects[0].metadata.annotations.d: $((B)) stays as it is, because no parameter is called B"},
-			wantLoss:  []string{"objects[0].metadata.annotations.e: $$(A) was a dollar and the value of A, and becomes the text ${A}: write it in another way"},
+			wantNotes: []string{
+				"objects[0].metadata.annotations.a: $(hostname) stays as it is, because no parameter is called hostname",
+				"objects[0].metadata.annotations.c: $((A)) is beside other text, so that the value stays text",
+				"objects[0].metadata.annotations.d: $((B)) stays as it is, because no parameter is called B",
+			},
+			wantLoss: []string{"objects[0].metadata.annotations.e: $$(A) was a dollar and the value of A, and becomes the text ${A}: write it in another way"},
 		},
 		{
 			name: "paths in annotations begin where the VirtualMachine is now",

@@ -12,7 +12,7 @@ import (
 var (
 	braces           = regexp.MustCompile(`\$+\{(?:[a-zA-Z0-9_]+\}|\{?[a-zA-Z0-9_]+ *\|)?`)
 	wholeBraces      = regexp.MustCompile(`^\$\{\{([a-zA-Z0-9_]+)\}\}$`)
-	parentheses      = regexp.MustCompile(`\$+\([a-zA-Z0-9_]+\)`)
+	parentheses      = regexp.MustCompile(`\$+(?:\([a-zA-Z0-9_]+\)|\(\([a-zA-Z0-9_]+\)\))`)
 	wholeParentheses = regexp.MustCompile(`^\$\(\(([a-zA-Z0-9_]+)\)\)$`)
 )
 
@@ -92,12 +92,16 @@ func (c *conversion) parenthesized(text, at string, whole bool) string {
 	text = strings.ReplaceAll(text, "${", "$${")
 	return parentheses.ReplaceAllStringFunc(text, func(reference string) string {
 		dollars := strings.IndexByte(reference, '(')
-		name := reference[dollars+1 : len(reference)-1]
+		name := strings.Trim(reference[dollars:], "()")
 		if !c.declared[name] {
-			return reference // $(hostname) is command substitution in shells, so it is not reported
+			c.undeclared(name, reference[dollars-1:], at)
+			return reference
 		}
 		if dollars > 1 {
 			c.escaped(name, reference[dollars-2:], at)
+		}
+		if strings.HasPrefix(reference[dollars:], "((") {
+			c.note(at, "%s is beside other text, so that the value stays text", reference[dollars-1:])
 		}
 		return reference[:dollars] + "{" + name + "}"
 	})
