@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/template/plain"
 )
 
 // Options specify how a VirtualMachine becomes a template.
@@ -88,8 +90,8 @@ func Convert(vm map[string]any, options Options) (*Result, error) {
 	vm = runtime.DeepCopyJSON(vm)
 	metadata, _ := vm["metadata"].(map[string]any)
 	spec, _ := vm["spec"].(map[string]any)
-	template, _ := spec["template"].(map[string]any)
-	guest, _ := template["spec"].(map[string]any)
+	instance, _ := spec["template"].(map[string]any)
+	guest, _ := instance["spec"].(map[string]any)
 	if guest == nil {
 		return nil, fmt.Errorf("converting the VirtualMachine: it has no spec.template.spec")
 	}
@@ -108,7 +110,7 @@ func Convert(vm map[string]any, options Options) (*Result, error) {
 		return nil, err
 	}
 	if !options.Spec.KeepLayout {
-		unpin(metadata, template)
+		unpin(metadata, instance)
 	}
 	c.vmSpec(spec)
 	c.identity(guest)
@@ -123,8 +125,8 @@ func Convert(vm map[string]any, options Options) (*Result, error) {
 		"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
 		"metadata": c.metadata(metadata), "spec": spec,
 	}
-	c.templateMetadata(template)
-	templateAnnotations, _ := template["metadata"].(map[string]any)
+	c.templateMetadata(instance)
+	templateAnnotations, _ := instance["metadata"].(map[string]any)
 	annotations, _ := templateAnnotations["annotations"].(map[string]any)
 	c.ignition(annotations, "spec.template.metadata.annotations")
 	encoded, err := json.Marshal(escape(made))
@@ -135,7 +137,20 @@ func Convert(vm map[string]any, options Options) (*Result, error) {
 		VirtualMachine: &runtime.RawExtension{Raw: encoded}, Parameters: c.parameters,
 		Message: strings.Join(c.message, "\n"), Secretize: c.options.Spec.Secretize, Objects: objects,
 	}
+	if usesDollar(&c.result.Spec) {
+		c.result.Spec.Parameters = append(c.result.Spec.Parameters, plain.Parameter(plain.Dollar))
+	}
 	return &c.result, nil
+}
+
+// usesDollar reports whether a template refers to the parameter that holds a dollar sign.
+func usesDollar(spec *v1beta1.VirtualMachineTemplateSpec) bool {
+	const reference = "${" + plain.Dollar + "}"
+	uses := strings.Contains(spec.Message, reference) || bytes.Contains(spec.VirtualMachine.Raw, []byte(reference))
+	for i := range spec.Objects {
+		uses = uses || bytes.Contains(spec.Objects[i].Raw, []byte(reference))
+	}
+	return uses
 }
 
 // parameterized reports whether a value is requested to become a parameter.

@@ -198,7 +198,7 @@ func TestWhatTheRequestAsksFor(t *testing.T) {
 		names = append(names, p.Name+"="+p.Value)
 	}
 	if diff := cmp.Diff([]string{
-		"NAME=", "INSTANCETYPE=u1.medium", "PREFERENCE=fedora", "STORAGE_CLASS=fast", "SSH_KEY=ssh-ed25519 AAAA ada", "NETWORK=net/lan",
+		"NAME=", "INSTANCETYPE=u1.medium", "PREFERENCE=fedora", "STORAGE_CLASS=fast", "SSH_KEY=ssh-ed25519 AAAA ada", "NETWORK=net/lan", "DOLLAR=$",
 	}, names); diff != "" {
 		t.Errorf("parameters (-want +got):\n%s", diff)
 	}

@@ -1,6 +1,6 @@
 package conversion
 
-import "strings"
+import "github.com/vmstencil/stencil/template/plain"
 
 // escape escapes all strings and keys of a value so that they render to themselves.
 func escape(value any) any {
@@ -25,5 +25,5 @@ func escape(value any) any {
 	}
 }
 
-// escapeText doubles the $ of every ${, whether or not a name follows. Otherwise an existing $${ would lose one.
-func escapeText(text string) string { return strings.ReplaceAll(text, "${", "$${") }
+// escapeText writes a text so that it renders to itself.
+func escapeText(text string) string { return plain.Text(text, plain.Dollar) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -156,24 +157,17 @@ func TestVirtctl(t *testing.T) {
 		if err != nil || ours.Code != 0 {
 			t.Fatalf("%+v, %v", ours, err)
 		}
-		var want, got map[string]any
-		if err := errors.Join(yaml.Unmarshal([]byte(ours.Output), &want), yaml.Unmarshal([]byte(theirs), &got)); err != nil {
+		// What stencilctl has converted, which virtctl renders by itself.
+		file := filepath.Join(t.TempDir(), "template.yaml")
+		if err := os.WriteFile(file, []byte(converted.Output), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// virtctl drops the Template's labels, which stencilctl writes to the VM and to its instance.
-		for _, labels := range [][]string{{"metadata", "labels"}, {"spec", "template", "metadata"}} {
-			unstructured.RemoveNestedField(want, labels...)
-			unstructured.RemoveNestedField(got, labels...)
+		local, problems, code := virtctl(bob, "process", "--file", file, "-p", "NAME=web-1", "-p", "CLOUD_USER_PASSWORD=abcd")
+		if code != 0 || !strings.Contains(local, "echo ${HOME} > /tmp/home") {
+			t.Fatalf("exit code %d: %s%s", code, local, problems)
 		}
-		// KubeVirt's types encode these empty fields.
-		for _, empty := range [][]string{{"status"}, {"spec", "template", "spec", "domain", "resources"}} {
-			if found, _, _ := unstructured.NestedMap(got, empty...); len(found) == 0 {
-				unstructured.RemoveNestedField(got, empty...)
-			}
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-stencilctl +virtctl):\n%s", diff)
-		}
+		sameMachine(t, ours.Output, theirs)
+		sameMachine(t, ours.Output, local)
 	})
 	t.Run("templates of the deprecated version are read, and rendered there", func(t *testing.T) {
 		if out, problems, code := virtctl(dora, "process", "box", "-n", space, "--print-params"); code != 0 || !strings.Contains(out, "name: CORES") {
@@ -183,4 +177,27 @@ func TestVirtctl(t *testing.T) {
 			t.Errorf("exit code %d: %s%s", code, out, problems)
 		}
 	})
+}
+
+// sameMachine compares VirtualMachines that stencilctl and virtctl have rendered.
+func sameMachine(t *testing.T, ours, theirs string) {
+	t.Helper()
+	var want, got map[string]any
+	if err := errors.Join(yaml.Unmarshal([]byte(ours), &want), yaml.Unmarshal([]byte(theirs), &got)); err != nil {
+		t.Fatal(err)
+	}
+	// virtctl drops the Template's labels, which stencilctl writes to the VM and to its instance.
+	for _, labels := range [][]string{{"metadata", "labels"}, {"spec", "template", "metadata"}} {
+		unstructured.RemoveNestedField(want, labels...)
+		unstructured.RemoveNestedField(got, labels...)
+	}
+	// KubeVirt's types encode these empty fields.
+	for _, empty := range [][]string{{"status"}, {"spec", "template", "spec", "domain", "resources"}} {
+		if found, _, _ := unstructured.NestedMap(got, empty...); len(found) == 0 {
+			unstructured.RemoveNestedField(got, empty...)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-stencilctl +virtctl):\n%s", diff)
+	}
 }

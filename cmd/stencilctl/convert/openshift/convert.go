@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/template/plain"
 )
 
 // Group is the API group of Templates, and Kind their kind.
@@ -79,6 +80,9 @@ type conversion struct {
 	options Options
 	// declared are the names of the parameters.
 	declared map[string]bool
+	// dollar is the name of the parameter that holds a dollar sign, and usesDollar reports whether there has to be one.
+	dollar     string
+	usesDollar bool
 	// retained are the undeclared parameters with references that were already reported.
 	retained map[string]bool
 	// index is the index of the VirtualMachine among the objects.
@@ -99,26 +103,26 @@ func (c *conversion) reject(path, format string, arguments ...any) {
 	c.rejected = append(c.rejected, Note{Path: path, Message: fmt.Sprintf(format, arguments...), Loss: true})
 }
 
-func (c *conversion) convert(template map[string]any) *v1beta1.VirtualMachineTemplate {
+func (c *conversion) convert(object map[string]any) *v1beta1.VirtualMachineTemplate {
 	out := &v1beta1.VirtualMachineTemplate{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "VirtualMachineTemplate"},
 	}
-	for _, key := range slices.Sorted(maps.Keys(template)) {
+	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "objects", "parameters", "labels", "message"}, key) {
 			c.lose(key, "a VirtualMachineTemplate has nothing like it")
 		}
 	}
-	out.Spec.Parameters = c.parameters(template["parameters"])
-	objects, _ := template["objects"].([]any)
+	out.Spec.Parameters = c.parameters(object["parameters"])
+	objects, _ := object["objects"].([]any)
 	if c.vm(objects) == nil {
 		return nil
 	}
 	c.others(objects)
-	c.metadata(template["metadata"], out)
-	out.Spec.ObjectLabels = c.labels(template["labels"], objects)
-	for i, object := range objects {
+	c.metadata(object["metadata"], out)
+	out.Spec.ObjectLabels = c.labels(object["labels"], objects)
+	for i, each := range objects {
 		at := fmt.Sprintf("objects[%d]", i)
-		raw, err := json.Marshal(c.rewrite(object, at))
+		raw, err := json.Marshal(c.rewrite(each, at))
 		if err != nil {
 			c.reject(at, "it cannot be written as JSON: %v", err)
 			return nil
@@ -129,8 +133,11 @@ func (c *conversion) convert(template map[string]any) *v1beta1.VirtualMachineTem
 			out.Spec.Objects = append(out.Spec.Objects, runtime.RawExtension{Raw: raw})
 		}
 	}
-	message, _ := template["message"].(string)
+	message, _ := object["message"].(string)
 	out.Spec.Message = c.text(message, "message", false)
+	if c.usesDollar {
+		out.Spec.Parameters = append(out.Spec.Parameters, plain.Parameter(c.dollar))
+	}
 	return out
 }
 
@@ -183,6 +190,9 @@ func (c *conversion) parameters(written any) []v1beta1.Parameter {
 		}
 		c.declared[p.Name] = true
 		parameters = append(parameters, p)
+	}
+	for c.dollar = plain.Dollar; c.declared[c.dollar]; {
+		c.dollar += "_"
 	}
 	return parameters
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/vmstencil/stencil/template/plain"
 )
 
 // The placeholders of the two styles. A whole-value placeholder is the entire text.
@@ -53,7 +55,7 @@ func (c *conversion) text(text, at string, whole bool) string {
 	if found := wholeBraces.FindStringSubmatch(text); found != nil {
 		if whole && !c.declared[found[1]] {
 			c.undeclared(found[1], text, at)
-			return "$" + text
+			return c.plain(text)
 		}
 		return text
 	}
@@ -61,26 +63,21 @@ func (c *conversion) text(text, at string, whole bool) string {
 		dollars := strings.IndexByte(reference, '{')
 		name := strings.TrimSuffix(reference[dollars+1:], "}")
 		switch {
-		case strings.HasSuffix(name, "|"):
-			return "$" + reference // OpenShift has no encoders: it is text
 		case name == "" && dollars == 1:
 			return reference
-		case name == "":
-			return "$" + reference // two dollars and a brace would be an escape
-		case c.declared[name] && dollars == 1:
-			return reference
+		case name == "", strings.HasSuffix(name, "|"): // OpenShift has no encoders: it is text
+			return c.plain(reference)
 		case c.declared[name]:
-			c.escaped(name, reference[dollars-2:], at)
-			return reference
+			return c.dollars(dollars-1) + reference[dollars-1:]
 		default:
 			c.undeclared(name, reference[dollars-1:], at)
-			return "$" + reference
+			return c.plain(reference)
 		}
 	})
 }
 
 // parenthesized converts a text with placeholders in parentheses. Text in Stencil's placeholder
-// syntax is escaped.
+// syntax stays text.
 func (c *conversion) parenthesized(text, at string, whole bool) string {
 	if found := wholeParentheses.FindStringSubmatch(text); found != nil && whole {
 		if c.declared[found[1]] {
@@ -89,28 +86,30 @@ func (c *conversion) parenthesized(text, at string, whole bool) string {
 		c.undeclared(found[1], text, at)
 		return text
 	}
-	text = strings.ReplaceAll(text, "${", "$${")
-	return parentheses.ReplaceAllStringFunc(text, func(reference string) string {
+	return parentheses.ReplaceAllStringFunc(c.plain(text), func(reference string) string {
 		dollars := strings.IndexByte(reference, '(')
 		name := strings.Trim(reference[dollars:], "()")
 		if !c.declared[name] {
 			c.undeclared(name, reference[dollars-1:], at)
 			return reference
 		}
-		if dollars > 1 {
-			c.escaped(name, reference[dollars-2:], at)
-		}
 		if strings.HasPrefix(reference[dollars:], "((") {
 			c.note(at, "%s is beside other text, so that the value stays text", reference[dollars-1:])
 		}
-		return reference[:dollars] + "{" + name + "}"
+		return c.dollars(dollars-1) + "${" + name + "}"
 	})
 }
 
-// escaped reports a dollar before a value, which cannot be expressed: it would escape the
-// placeholder.
-func (c *conversion) escaped(name, reference, at string) {
-	c.lose(at, "%s was a dollar and the value of %s, and becomes the text ${%s}: write it in another way", reference, name, name)
+// plain writes a text so that it stays as it is.
+func (c *conversion) plain(text string) string {
+	written := plain.Text(text, c.dollar)
+	c.usesDollar = c.usesDollar || written != text
+	return written
+}
+
+// dollars writes dollar signs that are before a placeholder.
+func (c *conversion) dollars(count int) string {
+	return strings.TrimSuffix(c.plain(strings.Repeat("$", count)+"{"), "{")
 }
 
 // undeclared reports once for each name that the reference is not replaced, as in OpenShift.
