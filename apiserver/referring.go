@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -28,7 +27,7 @@ func referring(found *templatecache.Template, made rendering, parameters map[str
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("reading what was rendered: %w", err))
 	}
-	maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.HasPrefix(key, contract.AnnotationParameterPrefix) })
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return machine.IsContract(key) })
 	annotations[contract.AnnotationTemplateRef] = machine.Reference{Namespace: found.Namespace, Name: found.Name}.String()
 	annotations[contract.AnnotationProcessed] = made.compiled.Digest()
 	for parameter, value := range parameters {

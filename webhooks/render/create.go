@@ -57,7 +57,7 @@ type result struct {
 	loans []disks.Loan
 	// templateChanged reports that the values were bound for another version of the template.
 	templateChanged bool
-	// outdated reports that the VM was processed from another version of the template, and does not match the current one.
+	// outdated reports that the VM is denied, and was processed from another version of the template.
 	outdated bool
 }
 
@@ -263,7 +263,7 @@ func (c creation) finish(p *mutation.Patch, compiled *template.Compiled, base re
 	setMetadata(p, "labels", c.object.Labels, base.Metadata.Labels, from.Labels())
 	maps.DeleteFunc(base.Metadata.Annotations, func(key, _ string) bool { return machine.IsContract(key) })
 	stamps[contract.AnnotationRendered] = from.String()
-	discarded := []string{contract.AnnotationBoundValues, contract.AnnotationProcessed}
+	discarded := []string{contract.AnnotationBoundValues}
 	if len(compiled.Objects()) == 0 {
 		discarded = append(discarded, contract.AnnotationPendingObjects)
 	}

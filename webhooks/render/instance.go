@@ -99,8 +99,8 @@ func (c creation) decideInstance(compiled *template.Compiled) (result, bool) {
 			chosen = found
 		}
 	}
-	outdated := c.processedDigest() != "" && c.processedDigest() != compiled.Digest()
-	if outdated && !plain.Matches() && (!evaluated.Allowed || evaluated.By == "") {
+	outdated := !plain.Matches() && c.processedDigest() != "" && c.processedDigest() != compiled.Digest()
+	if evaluated.Denied() && outdated {
 		return result{outdated: true}, true
 	}
 	if evaluated.Denied() {
@@ -108,6 +108,9 @@ func (c creation) decideInstance(compiled *template.Compiled) (result, bool) {
 	}
 	composed := i.compose(chosen)
 	composed.warnings = append(composed.warnings, decision.Warnings(evaluated)...)
+	if outdated {
+		composed.warnings = append(composed.warnings, fmt.Sprintf("template %s changed after this VM was processed from it; the VM is created as it was sent", c.reference))
+	}
 	return composed, true
 }
 

@@ -320,7 +320,7 @@ func TestTheMetadataOfACompleteVM(t *testing.T) {
 			if diff := cmp.Diff(tc.wantSensitive, record.Sensitive); diff != "" || record.Namespace != "golden" || record.Name != "box" || !strings.HasPrefix(record.Digest, "sha256:") {
 				t.Errorf("%+v (-want +got):\n%s", record, diff)
 			}
-			if _, left := annotations[processedKey]; left || annotations[referenceKey] != "golden/box" {
+			if annotations[referenceKey] != "golden/box" {
 				t.Errorf("%v", annotations)
 			}
 		})
@@ -347,13 +347,18 @@ func TestACompleteVMElsewhereStaysAsItWasSent(t *testing.T) {
 			}
 		})
 	}
-	t.Run("unless its template changed", func(t *testing.T) {
+	t.Run("also when its template changed, with a warning", func(t *testing.T) {
 		s := &fakeTemplates{}
 		s.put(t, strings.Replace(stall, "runStrategy: Halted", "runStrategy: Manual", 1), 8)
 		h := render.New(render.Options{Templates: s, Permissions: everything, Approvals: governing()})
-		response := h.Handle(t.Context(), create(t, complete(t, nil, nil)))
-		if response.Allowed || response.Result.Code != 409 || !strings.Contains(response.Result.Message, "process it again") {
-			t.Errorf("%+v", response.Result)
+		request := create(t, complete(t, nil, nil))
+		response := h.Handle(t.Context(), request)
+		if diff := cmp.Diff(sentSpec(t, request), apply(t, request, response)["spec"]); diff != "" {
+			t.Errorf("the spec changed (-sent +stored):\n%s", diff)
+		}
+		want := []string{"template golden/box changed after this VM was processed from it; the VM is created as it was sent"}
+		if diff := cmp.Diff(want, response.Warnings); diff != "" {
+			t.Errorf("warnings (-want +got):\n%s", diff)
 		}
 	})
 }

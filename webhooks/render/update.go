@@ -41,8 +41,6 @@ func (u update) decide() result {
 		// The manifest was read before the objects of the VM existed. It would hold the VM back for ever.
 		release(p, u.object.Spec)
 	}
-	// The manifest is the output of process, and is applied again.
-	changed = append(changed, discard(p, u.object.Annotations, contract.AnnotationProcessed)...)
 	changed = append(changed, forget(p, u.object.Annotations, from.Sensitive)...)
 	if len(p.Operations) > 0 {
 		if err := u.restoreClaims(p, changed); err != nil {
