@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	virtv1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
@@ -469,5 +471,50 @@ func TestHeadlamp(t *testing.T) {
 	d.wantInstance(t, "accepted", space+"/pod")
 	if got := headlamp(t, map[string]string{"NAME": "large", "SIZE": "64Gi"}); got.code != http.StatusForbidden || !strings.Contains(got.body, "parameters[SIZE]") {
 		t.Errorf("a value that is not approved: %d %s", got.code, got.body)
+	}
+}
+
+// TestVirtctl19 replays what virtctl 1.9 does: it calls process in v1beta1, and prints the VM by KubeVirt's type, which has empty fields that the
+// template has not.
+func TestVirtctl19(t *testing.T) {
+	d := newDesk(t, "{}")
+	box := shop(t) + "/box"
+	const options = `{"kind":"ProcessOptions","apiVersion":"subresources.template.kubevirt.io/v1beta1","parameters":{"NAME":"printed","CORES":"2"}}`
+	got := request{as: d.user, path: subresource(t, "v1beta1", "box", "process"), contentType: "application/json", accept: "application/json, */*", body: options}.do(t)
+	var answer struct{ VirtualMachine virtv1.VirtualMachine }
+	if err := json.Unmarshal([]byte(got.body), &answer); err != nil || got.code != http.StatusOK {
+		t.Fatalf("%v: %d %s", err, got.code, got.body)
+	}
+	printed, err := yaml.Marshal(answer.VirtualMachine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(printed), "status: {}") {
+		t.Errorf("it has no empty fields: %s", printed)
+	}
+	for _, want := range []string{"created", "unchanged"} {
+		if out := kubectl(t, d.user, string(printed), "apply", "--namespace="+d.namespace, "-f", "-"); out.Code != 0 || !strings.Contains(out.Stdout, want) {
+			t.Fatalf("want %s: %s%s", want, out.Stdout, out.Stderr)
+		}
+	}
+	d.wantInstance(t, "printed", box)
+}
+
+// TestKubernetesMCPServer replays what the server does: it calls create in v1beta1 with options of its own kind.
+func TestKubernetesMCPServer(t *testing.T) {
+	space := shop(t)
+	approval := gen.Manifest(gen.Approval(space, gen.Governs(space), gen.Approves(space+"/box"), gen.Spec("{parameters: [{name: CORES, maximum: 4}]}")))
+	mustKubectl(t, approval, "create", "-f", "-")
+	t.Cleanup(func() { mustKubectl(t, "", "delete", "templateapproval", space) })
+	mustKubectl(t, "", "wait", "--for=condition=Active", "templateapproval/"+space, "--timeout=60s")
+	create := func(cores string) answer {
+		const options = `{"apiVersion":"subresources.template.kubevirt.io/v1beta1","kind":"CreateOptions","parameters":{"CORES":%q,"NAME":"asked"}}`
+		return request{as: ada, path: subresource(t, "v1beta1", "box", "create"), contentType: "application/json", accept: "application/json", body: fmt.Sprintf(options, cores)}.do(t)
+	}
+	if got := create("8"); got.code != http.StatusForbidden || !strings.Contains(got.body, "must be at most 4") {
+		t.Errorf("a value that is not approved: %d %s", got.code, got.body)
+	}
+	if p := decode(t, create("4")); p.VirtualMachine.Metadata.Annotations[referenceKey] != space+"/box" || p.VirtualMachine.Metadata.Annotations["template.kubevirt.io/created-by"] != ada.Name {
+		t.Errorf("%+v", p.VirtualMachine.Metadata)
 	}
 }
