@@ -363,6 +363,26 @@ func TestACompleteVMElsewhereStaysAsItWasSent(t *testing.T) {
 	})
 }
 
+func TestACompleteVMWithAGeneratedName(t *testing.T) {
+	const crate = `
+spec:
+  parameters: [{name: SUFFIX, generate: expression, from: "[a-z]{5}"}]
+  virtualMachine: {metadata: {generateName: crate-, annotations: {suffix: "${SUFFIX}"}}, spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}}
+`
+	s := &fakeTemplates{}
+	s.put(t, crate, 7)
+	h := render.New(render.Options{
+		Templates: s, Permissions: everything, Suffix: func() string { return "abcde" },
+		Approvals: governing(approve(t, "{namespaces: [team-a], templates: [{namespace: golden, name: box}]}")),
+	})
+	request := create(t, `
+metadata: {generateName: crate-, annotations: {template.kubevirt.io/template-ref: golden/box, template.kubevirt.io/processed: "sha256:1", suffix: vwxyz}}
+spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}`)
+	if name := apply(t, request, h.Handle(t.Context(), request))["metadata"].(map[string]any)["name"]; name != "crate-abcde" {
+		t.Errorf("its name is %v", name)
+	}
+}
+
 func TestLabelsAsAReference(t *testing.T) {
 	const accepting = "{namespaces: [team-a], templates: [{namespace: golden, name: box}], parameters: [{name: PASSWORD, anyValue: true}], templateLabels: Accept"
 	label := func(key, value string) func(vm, annotations map[string]any) {

@@ -154,6 +154,15 @@ func TestWhatProcessReturnsIsApproved(t *testing.T) {
 		}
 		d.wantInstance(t, "started", box)
 	})
+	t.Run("and conforms", func(t *testing.T) {
+		harness.Eventually(t, "the audit counts them", func() error {
+			counts := mustKubectl(t, "", "get", "templateapproval", d.namespace, "-o", "jsonpath={.status.conforming} {.status.violating}")
+			if counts != "4 0" {
+				return fmt.Errorf("conforming and violating: %s", counts)
+			}
+			return nil
+		})
+	})
 	t.Run("by a user who may not use the template", func(t *testing.T) {
 		p := decode(t, request{as: bob, path: subresource(t, "v1beta1", "box", "process"), body: "parameters: {NAME: nobodys}"}.do(t))
 		for key := range p.VirtualMachine.Metadata.Annotations {
@@ -292,6 +301,51 @@ func TestCompleteMachinesThatAreNotApproved(t *testing.T) {
 			return nil
 		})
 	})
+}
+
+// TestAValueThatMatchesTwoWays reads a text of two parameters in the way that the rest of the VM, or its annotations, show.
+func TestAValueThatMatchesTwoWays(t *testing.T) {
+	space := shop(t)
+	mustKubectl(t, gen.Manifest(gen.Template("pair", gen.Declares("NAME", "required: true"), gen.Declares("SITE", "value: north"), gen.Declares("RACK", "value: '1'"),
+		gen.Renders("${NAME}", gen.SmallSpec(), gen.Spec(`template: {spec: {subdomain: "${SITE}-${RACK}"}}`), gen.Annotation("rack", "${RACK}")))), "create", "--namespace="+space, "-f", "-")
+	d := newDesk(t, fmt.Sprintf("{templates: [{namespace: %s, name: pair}], parameters: [{name: SITE, allowed: [north, north-a]}, {name: RACK, allowed: ['1', b-2]}], templateLabels: Accept}", space))
+	vm := func(name, subdomain, rack string, parameters ...string) *unstructured.Unstructured {
+		modifiers := []gen.Modifier{gen.SmallSpec(), gen.Spec(`template: {spec: {subdomain: ` + subdomain + `}}`), gen.Annotation("rack", rack), gen.FromTemplate(space + "/pair")}
+		for i := 0; i < len(parameters); i += 2 {
+			modifiers = append(modifiers, gen.Parameter(parameters[i], parameters[i+1]))
+		}
+		return gen.VM(name, modifiers...)
+	}
+	for _, tc := range []struct {
+		name string
+		vm   *unstructured.Unstructured
+		want string // part of the denial
+	}{
+		{name: "one way is approved", vm: vm("two-1", "north-a-b-2", "b-2")},
+		{name: "and given", vm: vm("two-2", "north-a-b-2", "b-2", "SITE", "north-a", "RACK", "b-2")},
+		{name: "the other way is not", vm: vm("attack", "north-a-b-2", "2"), want: "parameters[SITE]"},
+		{name: "the other way, behind annotations of the first", vm: vm("attack", "north-a-b-2", "2", "SITE", "north-a", "RACK", "b-2"), want: "annotations"},
+		{name: "the other way, behind one annotation", vm: vm("attack", "north-a-b-2", "2", "SITE", "north-a"), want: "not approved"},
+		{name: "two ways at once", vm: vm("attack", "north-a-b-2", "a-b-2", "SITE", "north-a"), want: "not approved"},
+	} {
+		for form, sent := range map[string]*unstructured.Unstructured{"": tc.vm, ", by labels": byLabels(t, tc.vm, space, "pair")} {
+			sent = sent.DeepCopy()
+			if form != "" && tc.want == "" {
+				sent.SetName(sent.GetName() + "-labels")
+			}
+			out := d.create(t, sent)
+			switch {
+			case tc.want == "" && out.Code != 0:
+				t.Errorf("%s%s: %s", tc.name, form, out.Stderr)
+			case tc.want == "":
+				d.wantInstance(t, sent.GetName(), space+"/pair")
+			case out.Code == 0:
+				t.Errorf("%s%s: it was created", tc.name, form)
+			case form == "" && !strings.Contains(out.Stderr, tc.want):
+				t.Errorf("%s: standard error lacks %q: %s", tc.name, tc.want, out.Stderr)
+			}
+		}
+	}
 }
 
 // byLabels returns a VM that refers to its template by labels only, as one of a server that writes no reference.
