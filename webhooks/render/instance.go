@@ -178,13 +178,23 @@ func (i instance) touched(found *template.Match, values map[string]string) ([]ap
 	touched := approval.Changes(under, i.vm)
 	for _, difference := range found.Differences() {
 		// Most differences are touched places. The others are values that their parameters reject.
-		if !slices.ContainsFunc(touched, func(path approval.Path) bool { return path.String() == difference.Path }) {
+		if !slices.ContainsFunc(touched, func(path approval.Path) bool { return samePlace(path.String(), difference.Path) }) {
 			problems = append(problems, approval.Objection{
 				Field: difference.Path, Message: fmt.Sprintf("the template has %s here, the VM %s, and the approval lists no override for it", difference.Want, difference.Got),
 			})
 		}
 	}
 	return touched, problems
+}
+
+// samePlace reports whether a touched place is that of a difference: itself, all of its content, or all items of its list. An override of a touched
+// place is one of the difference, too.
+func samePlace(touched, difference string) bool {
+	if touched == difference || touched == difference+".*" || touched == difference+"[*]" {
+		return true
+	}
+	item := strings.LastIndex(difference, "[")
+	return item >= 0 && strings.HasSuffix(difference, "]") && touched == difference[:item]+"[*]"
 }
 
 // compose returns the patch of an instance: its spec stays as it is, and the record is added.

@@ -213,6 +213,10 @@ func TestACompleteVMInAGovernedNamespace(t *testing.T) {
 		{name: "a changed field", approval: open, edit: func(vm, _ map[string]any) { vm["spec"].(map[string]any)["runStrategy"] = "Always" }, want: []string{"spec.runStrategy: may not be written"}},
 		{name: "which is an override, too", approval: open + ", overrides: [spec.runStrategy]", edit: func(vm, _ map[string]any) { vm["spec"].(map[string]any)["runStrategy"] = "Always" }},
 		{name: "a field that is missing", approval: open, edit: func(vm, _ map[string]any) { delete(guest(vm), "subdomain") }, want: []string{"spec.template.spec.subdomain"}},
+		{
+			name: "a list that is missing, which is reported once", approval: open, edit: func(vm, _ map[string]any) { delete(guest(vm), "volumes") },
+			want: []string{`not approved in namespace "team-a": spec.template.spec.volumes[name=init]: may not be written or changed beside the template; no field may (approval "team")`}, wantNot: "the template has",
+		},
 		{name: "a hostname other than the name", approval: open, edit: field("hostname", "evil"), want: []string{"hostname"}},
 		{name: "a pinned machine type", approval: open, edit: machineType("pc-q35-9.2"), want: []string{"spec.template.spec.domain.machine.type"}},
 		{name: "which is an override, too: a machine type", approval: open + ", overrides: [spec.template.spec.domain.machine.type]", edit: machineType("pc-q35-9.2")},
