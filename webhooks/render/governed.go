@@ -48,6 +48,7 @@ func (c creation) question(compiled *template.Compiled, name string, given map[s
 		Declared:  compiled,
 		Name:      name,
 		Given:     given,
+		Labelled:  c.labelled,
 	}
 }
 

@@ -32,16 +32,18 @@ type instance struct {
 }
 
 // instance returns the VM as an instance of the template. It returns false if the VM is to be rendered: if its spec is not complete, if it has
-// parameters that the template does not declare, or if the template has other objects, whose values the VM does not show.
+// parameters that the template does not declare and is not claimed to be complete, or if the template has other objects, whose values the VM does
+// not show.
 func (c creation) instance(compiled *template.Compiled) (instance, bool) {
 	if machine.MapAt(c.object.Spec, "template", "spec") == nil || c.delegated || len(compiled.Objects()) > 0 {
 		return instance{}, false
 	}
 	i := instance{creation: c, compiled: compiled, name: c.name(), explicit: c.object.Parameters()}
-	declared := compiled.Parameters()
-	for name := range i.explicit {
-		if !slices.ContainsFunc(declared, parameterNamed(name)) {
-			return instance{}, false
+	if declared := compiled.Parameters(); !c.claimed() {
+		for name := range i.explicit {
+			if !slices.ContainsFunc(declared, parameterNamed(name)) {
+				return instance{}, false
+			}
 		}
 	}
 	annotations := maps.Clone(c.object.Annotations)
@@ -85,7 +87,6 @@ func (c creation) decideInstance(compiled *template.Compiled) (result, bool) {
 	if len(c.approvals) > 0 {
 		matches := map[string]*template.Match{}
 		question := c.question(compiled, i.name, nil)
-		question.Labelled = c.labelled
 		question.Instance = func(a *approval.Approval) approval.Instance {
 			found, err := i.match(template.Ignoring(a.OverridableField), template.Preferring(a.ClosedValues(compiled)))
 			if err != nil {
@@ -118,7 +119,8 @@ func (c creation) decideInstance(compiled *template.Compiled) (result, bool) {
 // finds no difference, it is preferred.
 func (i instance) match(options ...template.MatchOption) (*template.Match, error) {
 	found, err := i.compiled.Match(i.vm, options...)
-	if err != nil || found.Matches() {
+	if err != nil || found.Matches() || !i.claimed() && len(found.Differences()) > i.generators() {
+		// A short manifest lacks most of the template. It is not compared again.
 		return found, err
 	}
 	given, err := i.compiled.Match(i.vm, append(slices.Clip(options), template.AsGiven())...)
@@ -126,6 +128,17 @@ func (i instance) match(options ...template.MatchOption) (*template.Match, error
 		return found, err
 	}
 	return given, nil
+}
+
+// generators returns the number of parameters that the template generates.
+func (i instance) generators() int {
+	count := 0
+	for _, p := range i.compiled.Parameters() {
+		if p.Generate != "" {
+			count++
+		}
+	}
+	return count
 }
 
 // evaluated returns the VM as approvals evaluate it.

@@ -170,6 +170,14 @@ func TestACompleteVMInAGovernedNamespace(t *testing.T) {
 			want: []string{"metadata.labels.size"},
 		},
 		{
+			name: "an annotation of a parameter that the template does not declare", approval: open, edit: annotate(parameterKey+"OTHER", "x"),
+			want: []string{"parameters[OTHER]"},
+		},
+		{
+			name: "the same without the mark", approval: open, edit: both(unmarked, annotate(parameterKey+"OTHER", "x")),
+			want: []string{"OTHER"},
+		},
+		{
 			name: "an annotation of a value that the spec does not show", approval: open, edit: annotate(parameterKey+"UNUSED", "x"),
 			want: []string{`parameters[UNUSED]: Invalid value: "x": must be empty as in the template`},
 		},
@@ -337,6 +345,7 @@ func TestACompleteVMElsewhereStaysAsItWasSent(t *testing.T) {
 		"with another name":          both(annotate(parameterKey+"NAME", "web-1"), func(vm, _ map[string]any) { vm["metadata"].(map[string]any)["name"] = "other" }),
 		"without a volume":           func(vm, _ map[string]any) { delete(guest(vm), "volumes") },
 		"with another field":         field("nodeSelector", map[string]any{"a": "b"}),
+		"with another parameter":     annotate(parameterKey+"OTHER", "x"),
 		"without the mark":           unmarked,
 		"with a value out of bounds": func(vm, _ map[string]any) { guest(vm)["domain"].(map[string]any)["cpu"] = map[string]any{"cores": 64} },
 	} {

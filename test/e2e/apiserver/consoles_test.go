@@ -257,7 +257,7 @@ func TestCompleteMachinesThatAreNotApproved(t *testing.T) {
 			},
 		},
 		{
-			name: "another template than the approved one", want: []string{"parameter.template.kubevirt.io/NAME"},
+			name: "another template than the approved one", want: []string{"it does not approve template " + shop(t) + "/crate"},
 			vm: func(t *testing.T) *unstructured.Unstructured {
 				return annotated(t, d.process(t, "{NAME: attack}"), referenceKey, shop(t)+"/crate")
 			},
