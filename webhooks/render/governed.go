@@ -109,7 +109,8 @@ func (h *Handler) labelled(ctx context.Context, request admission.Request, vm ma
 		return "", false
 	}
 	named, approvals := templateOf(t, compiled), h.approvals.ApprovalsFor(request.Namespace)
-	if !slices.ContainsFunc(approvals, func(a *approval.Approval) bool { return a.Serves(request.UserInfo) && a.AcceptsLabels(named) }) {
+	accepts := func(a *approval.Approval) bool { return a.Serves(request.UserInfo) && a.AcceptsLabels(named) }
+	if approval.Exempt(approvals, request.UserInfo) || !slices.ContainsFunc(approvals, accepts) {
 		return "", false
 	}
 	if !approval.Denies(approvals) {

@@ -435,6 +435,7 @@ func TestLabelsAsAReference(t *testing.T) {
 		{name: "a VM that differs", approvals: []string{accepting + "}"}, edit: field("nodeSelector", map[string]any{"a": "b"}), want: "spec.template.spec.nodeSelector.a: may not be written"},
 		{name: "a VM of something else", approvals: []string{accepting + "}"}, edit: userData("#!/bin/sh"), want: "spec.template.spec.volumes[name=init].cloudInitNoCloud.userData"},
 		{name: "no right to use it", approvals: []string{accepting + "}"}, rights: &rights{}, want: "it does not exist or user \"ada\" may not use it"},
+		{name: "no right to use it, of a user who is exempt", approvals: []string{accepting + ", exemptSubjects: [{kind: User, name: ada}]}"}, rights: &rights{}},
 		{name: "no right to use it, where VMs are created with a warning", approvals: []string{accepting + ", enforcement: Warn}"}, rights: &rights{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
