@@ -175,6 +175,58 @@ func TestProcess(t *testing.T) {
 	}
 }
 
+// mayUse allows users to use templates, and nothing else.
+func mayUse(a authorizer.Attributes) bool {
+	return a.GetVerb() == "use" && a.GetAPIGroup() == "template.kubevirt.io" && a.GetResource() == "virtualmachinetemplates" && a.GetNamespace() == "shop" && a.GetName() == "box" && a.GetUser().GetName() == "ada"
+}
+
+func TestProcessRefersToATemplateThatTheUserMayUse(t *testing.T) {
+	const with = "parameters: {NAME: web-1, SIZE: large, PASSWORD: longenough}"
+	want := map[string]string{
+		"template.kubevirt.io/template-ref": "shop/box", "parameter.template.kubevirt.io/NAME": "web-1", "parameter.template.kubevirt.io/SIZE": "large", "note": "of web-1",
+	}
+	annotated := strings.Replace(box, `labels: {size`, `annotations: {note: "of ${NAME}", parameter.template.kubevirt.io/OTHER: x, template.kubevirt.io/rendered: forged}, labels: {size`, 1)
+	for name, tc := range map[string]struct {
+		template, sent string
+		allow          func(authorizer.Attributes) bool
+		want           map[string]string
+	}{
+		"may use it":                 {template: annotated, sent: with, allow: mayUse, want: want},
+		"in a preview, too":          {template: annotated, sent: with + "\nexplain: true", allow: mayUse, want: want},
+		"may not":                    {template: box, sent: with},
+		"may only create from it":    {template: box, sent: with, allow: func(a authorizer.Attributes) bool { return a.GetVerb() == "create" }},
+		"a template that has others": {template: box + "  objects:\n  - {apiVersion: v1, kind: ConfigMap, metadata: {name: \"${NAME}\"}}\n", sent: with, allow: mayUse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fixture{template: tc.template, allow: tc.allow}
+			got := f.do(t, "POST", base+"virtualmachinetemplates/box/process", "", tc.sent)
+			var answer struct {
+				VirtualMachine struct {
+					Metadata struct {
+						Name                string
+						Annotations, Labels map[string]string
+					}
+					Spec struct{ RunStrategy string }
+				}
+			}
+			if err := json.Unmarshal(got.Body.Bytes(), &answer); err != nil || got.Code != http.StatusOK {
+				t.Fatalf("%v: %d %s", err, got.Code, got.Body)
+			}
+			annotations := answer.VirtualMachine.Metadata.Annotations
+			if digest := annotations["template.kubevirt.io/processed"]; strings.HasPrefix(digest, "sha256:") != (tc.want != nil) {
+				t.Errorf("the digest is %q", digest)
+			}
+			delete(annotations, "template.kubevirt.io/processed")
+			if diff := cmp.Diff(tc.want, annotations); diff != "" {
+				t.Errorf("annotations (-want +got):\n%s", diff)
+			}
+			if answer.VirtualMachine.Metadata.Name != "web-1" || answer.VirtualMachine.Metadata.Labels["size"] != "large" || answer.VirtualMachine.Spec.RunStrategy != "Halted" {
+				t.Errorf("%s", got.Body)
+			}
+		})
+	}
+}
+
 func TestProcessReturnsTheOtherObjects(t *testing.T) {
 	const objects = "  objects:\n  - {apiVersion: v1, kind: Secret, metadata: {name: \"${NAME}-db\"}, stringData: {password: \"${PASSWORD}\"}}\n"
 	const want = `"objects":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"web-1-db"},"stringData":{"password":"longenough"}}],"message":"web-1 is small"}`

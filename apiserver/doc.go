@@ -9,12 +9,12 @@
 // published API send anything and expect 200; and a subresource needs a parent in
 // discovery, which hides the CustomResourceDefinition of the same name from kubectl.
 //
-// process renders and stores nothing. create renders, binds every value, and creates the VirtualMachine as the server, on behalf of the user (see
+// process renders and stores nothing. For a user who may use the template, what it returns refers to the template. create renders, binds every value, and creates the VirtualMachine as the server, on behalf of the user (see
 // package delegation). The render webhook renders it again with the same values, so that the VirtualMachine is subject to the same rules as one that
 // the user creates directly. A user with permission to create the subresource needs no permission on VirtualMachines.
 //
 // defaults has nothing to do with templates: it fills in the defaults that the guest of a VirtualMachine sees, with the code of the webhook that does it on
 // creation (package guestdefaults), and without admission. A user with permission to create it needs no other one.
 //
-// Templates come from a watch cache; process calls no other server.
+// Templates come from a watch cache; process calls no other server but the API server, about the permission of the user.
 package apiserver

@@ -37,7 +37,10 @@ func (h *handler) explain(ctx context.Context, path map[string]string, options v
 		if err != nil {
 			return processed{}, err
 		}
-		answer := answerOf(template, made)
+		answer, err := h.storedAnswer(ctx, template, made, options.Parameters)
+		if err != nil {
+			return processed{}, err
+		}
 		answer.warnings = machine.UnusedWarnings(made.compiled, options.Parameters)
 		if unable != nil {
 			answer.Decisions = unable

@@ -27,6 +27,11 @@ func (h *handler) mayWrite(ctx context.Context, requester user.Info, namespace s
 	if !may || err != nil {
 		return false, err
 	}
+	return h.mayUse(ctx, requester, path)
+}
+
+// mayUse reports whether a user may create VirtualMachines that refer to a template.
+func (h *handler) mayUse(ctx context.Context, requester user.Info, path map[string]string) (bool, error) {
 	return h.allowed(ctx, authorizer.AttributesRecord{
 		User: requester, Verb: "use", Namespace: path["namespace"], Name: path["name"],
 		APIGroup: v1beta1.GroupVersion.Group, APIVersion: v1beta1.GroupVersion.Version, Resource: templates,

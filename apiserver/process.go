@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
@@ -87,7 +88,10 @@ func (h *handler) process(request *http.Request, path map[string]string, raw []b
 	if err != nil {
 		return processed{}, err
 	}
-	answer := answerOf(found, made)
+	answer, err := h.storedAnswer(ctx, found, made, options.Parameters)
+	if err != nil {
+		return processed{}, err
+	}
 	answer.warnings = append(machine.UnusedWarnings(made.compiled, options.Parameters), warned...)
 	return answer, nil
 }
@@ -101,4 +105,20 @@ func answerOf(found *templatecache.Template, made rendering) processed {
 		Message:        made.rendered.Message(),
 		code:           http.StatusOK,
 	}
+}
+
+// storedAnswer returns the response for a rendering of a stored template. For a user who may use the template, the VirtualMachine refers to it. A
+// template with other objects is an exception: with a reference, the cluster would create them itself, with other values.
+func (h *handler) storedAnswer(ctx context.Context, found *templatecache.Template, made rendering, parameters map[string]string) (processed, error) {
+	answer := answerOf(found, made)
+	requester, known := genericrequest.UserFrom(ctx)
+	if !known || len(made.compiled.Objects()) > 0 {
+		return answer, nil
+	}
+	may, err := h.mayUse(ctx, requester, map[string]string{namespace: found.Namespace, name: found.Name})
+	if err != nil || !may {
+		return answer, err
+	}
+	answer.VirtualMachine, err = referring(found, made, parameters)
+	return answer, err
 }

@@ -3,6 +3,7 @@ package approval
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -31,6 +32,8 @@ type Approval struct {
 	overrides   []Override
 	disks       v1alpha1.ExistingDisks
 	objects     v1alpha1.ApprovedObjects
+	// generatedDenied and labelsAccepted are generatedValues and templateLabels.
+	generatedDenied, labelsAccepted bool
 
 	// invalid is why the approval is closed, denialMessage is the text in messages to users.
 	invalid       error
@@ -68,19 +71,31 @@ func Compile(object *v1alpha1.TemplateApproval, options ...Option) (*Approval, e
 	a.disks = *spec.ExistingDisks.DeepCopy()
 	causes = append(causes, validateObjects(spec.Objects, path.Child("objects"))...)
 	a.objects = *spec.Objects.DeepCopy()
+	a.generatedDenied = spec.GeneratedValues == v1alpha1.GeneratedValueDeny
+	a.labelsAccepted = spec.TemplateLabels == v1alpha1.TemplateLabelAccept
+	causes = append(causes, validateChoices(spec, path)...)
 	causes = append(causes, validateSubjects(spec.Subjects, path.Child("subjects"))...)
 	causes = append(causes, validateSubjects(spec.ExemptSubjects, path.Child("exemptSubjects"))...)
-	switch spec.Enforcement {
-	case "", v1alpha1.EnforcementDeny, v1alpha1.EnforcementWarn, v1alpha1.EnforcementAudit:
-	default:
-		causes = append(causes, field.NotSupported(path.Child("enforcement"), spec.Enforcement, []v1alpha1.Enforcement{
-			v1alpha1.EnforcementDeny, v1alpha1.EnforcementWarn, v1alpha1.EnforcementAudit,
-		}))
-	}
 	if len(causes) > 0 {
 		return nil, &InvalidError{Causes: causes}
 	}
 	return a, nil
+}
+
+// validateChoices rejects other values of fields that are one of a list.
+func validateChoices(spec *v1alpha1.TemplateApprovalSpec, path *field.Path) field.ErrorList {
+	return slices.Concat(
+		oneOf(path.Child("generatedValues"), spec.GeneratedValues, v1alpha1.GeneratedValueAllow, v1alpha1.GeneratedValueDeny),
+		oneOf(path.Child("templateLabels"), spec.TemplateLabels, v1alpha1.TemplateLabelIgnore, v1alpha1.TemplateLabelAccept),
+		oneOf(path.Child("enforcement"), spec.Enforcement, v1alpha1.EnforcementDeny, v1alpha1.EnforcementWarn, v1alpha1.EnforcementAudit),
+	)
+}
+
+func oneOf[T ~string](path *field.Path, value T, values ...T) field.ErrorList {
+	if value == "" || slices.Contains(values, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, value, values)}
 }
 
 // Closed makes an Approval of an object that does not compile, for the given reason. The Approval has the namespaces, exempt subjects and enforcement
@@ -145,6 +160,12 @@ func (a *Approval) Enforcement() v1alpha1.Enforcement { return a.enforcement }
 // Serves reports whether a user can satisfy the approval.
 func (a *Approval) Serves(user authenticationv1.UserInfo) bool {
 	return a.everyone || a.served.include(user)
+}
+
+// AcceptsLabels reports whether labels of a VirtualMachine refer to a template that the approval approves.
+func (a *Approval) AcceptsLabels(t Template) bool {
+	approved, _ := a.Approves(t)
+	return approved && a.labelsAccepted
 }
 
 // Exempts reports whether the approval exempts a user.

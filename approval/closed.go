@@ -77,6 +77,7 @@ func (a *Approval) closedCauses(q Question, values map[string]string) field.Erro
 		c := closedParameter{Parameter: p, naming: naming, pattern: q.Declared.NamePattern(), secret: p.Sensitive || q.Sensitive == nil || q.Sensitive(p.Name)}
 		c.given, c.isGiven = q.Given[p.Name]
 		c.value, c.hasValue = values[p.Name]
+		c.unshown = q.Instance != nil && a.generatedDenied
 		if cause := c.check(q.Declared); cause != nil {
 			causes = append(causes, cause)
 		}
@@ -96,6 +97,8 @@ type closedParameter struct {
 	// naming is whether the name of the VirtualMachine usually sets the parameter, but does not in this one.
 	naming  bool
 	pattern string
+	// unshown is whether a VirtualMachine with a complete spec must not show a value that the template generates.
+	unshown bool
 }
 
 // howToOpen ends the objections to what another approval could allow.
@@ -123,6 +126,8 @@ func (c *closedParameter) check(d Declarations) *field.Error {
 		switch {
 		case c.isGiven && c.given != "":
 			return c.reject(c.given, "must be left to the template, which generates it, %s", c.howToOpen())
+		case c.hasValue && c.unshown:
+			return field.Forbidden(c.path(), "must be left to the template, which generates it: the approval denies generated values that the user sends; leave out spec, and give the other parameters in annotations")
 		case c.hasValue && !d.Generates(c.Name, c.value):
 			return c.reject(c.value, "must be left to the template, which generates it, %s", c.howToOpen())
 		}

@@ -99,6 +99,8 @@ func TestCompileRejects(t *testing.T) {
 				"spec.objects.allowed[1].names[2]: must have only letters", "spec.objects.allowed[1].names[3]: must have only letters", "spec.objects.allowed[1].names[4]: must have only letters",
 			},
 		},
+		{name: "a choice of generated values that there is not", spec: "generatedValues: Forbid", want: []string{`spec.generatedValues: supported values: "Allow", "Deny"`}},
+		{name: "a choice about labels that there is not", spec: "templateLabels: 'true'", want: []string{`spec.templateLabels: supported values: "Ignore", "Accept"`}},
 		{name: "an enforcement that there is not", spec: "enforcement: deny", want: []string{`spec.enforcement: supported values: "Deny", "Warn", "Audit"`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -42,9 +42,25 @@ type Question struct {
 	// Match, when set, compares the VirtualMachine with its template for one approval, except at the overrides of the approval. It returns the values
 	// of the parameters, which are evaluated instead of Values, and the differences.
 	Match func(*Approval) (values map[string]string, differences []Objection)
+	// Instance, when set, returns a VirtualMachine that was sent with a complete spec, as one approval evaluates it. It takes the place of Values, Given
+	// and Touched.
+	Instance func(*Approval) Instance
+	// Labelled is set when the VirtualMachine refers to its template by labels only. Then an approval that does not accept them is not satisfied.
+	Labelled bool
 	// Update is set when the VirtualMachine is stored already. Then a request that touches nothing is allowed in any case, and so is one that touches
 	// only labels and annotations of a VirtualMachine without a template, which existed before its namespace was governed.
 	Update bool
+}
+
+// Instance is a VirtualMachine with a complete spec, compared with its template.
+type Instance struct {
+	// Values are those of the parameters that the VirtualMachine shows or that its annotations give, Given those that the user chose: all of them,
+	// except those that the template may have generated.
+	Values, Given map[string]string
+	// Touched are the places where the VirtualMachine differs from what the template makes of these values.
+	Touched []Path
+	// Differences are values that the template does not permit.
+	Differences []Objection
 }
 
 // Decision is the result of an evaluation.

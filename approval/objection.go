@@ -63,8 +63,18 @@ func (a *Approval) evaluate(q Question) (objections []Objection, candidate bool)
 	if !q.Anyone && !a.Serves(q.User) {
 		objections = append(objections, a.object(referenceField, fmt.Sprintf("it does not serve user %q", shown(q.User.Username))))
 	}
+	if q.Labelled && !a.labelsAccepted && len(objections) == 0 {
+		objections = append(objections, a.object(referenceField, "it does not take labels of a VirtualMachine for a reference to a template"))
+	}
 	if len(objections) > 0 {
 		return objections, false
+	}
+	if q.Instance != nil {
+		instance := q.Instance(a)
+		q.Values, q.Given, q.Touched = instance.Values, instance.Given, instance.Touched
+		for _, o := range instance.Differences {
+			objections = append(objections, a.object(o.Field, o.Message))
+		}
 	}
 	values := q.Values
 	if q.Match != nil {

@@ -58,6 +58,12 @@ func Preferring(values map[string]string) MatchOption {
 	return func(m *matcher) { m.preferred = values }
 }
 
+// AsGiven treats every value as given by the user: a parameter with a generator may have any value that its declaration permits.
+// Without the option, only a value that an annotation of the VirtualMachine gives may differ from what the generator makes.
+func AsGiven() MatchOption {
+	return func(m *matcher) { m.asGiven = true }
+}
+
 // Matches reports whether the VirtualMachine conforms to the template.
 func (m *Match) Matches() bool { return len(m.differences) == 0 }
 
@@ -173,6 +179,7 @@ type matcher struct {
 	compiled  *Compiled
 	ignored   []func(path ...string) bool
 	preferred map[string]string
+	asGiven   bool             // all values
 	objects   []map[string]any // besides the VirtualMachine
 	secrets   []int32          // places whose values are not shown
 

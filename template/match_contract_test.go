@@ -2,6 +2,10 @@ package template_test
 
 import (
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/template"
 )
 
 func TestMatchHoldsValuesToTheirDeclarations(t *testing.T) {
@@ -138,4 +142,21 @@ func TestMatchKnowsTheContract(t *testing.T) {
 			wantDifferences: []string{`spec.template.spec.hostname: want ${A}, which is generated in another form unless it is given, got (sensitive)`},
 		},
 	})
+}
+
+func TestMatchOfValuesThatCountAsGiven(t *testing.T) {
+	const (
+		spec = `{parameters: [{name: A, generate: expression, from: "v[a-f]{2}", sensitive: true}, {name: B, value: x, pattern: "[a-z]+"}], virtualMachine: {spec: {template: {spec: {hostname: "${A}", subdomain: "${B}"}}}}}`
+		vm   = `{spec: {template: {spec: {hostname: mine, subdomain: other}}}}`
+	)
+	if found := match(t, spec, vm); found.Matches() {
+		t.Error("a value that the template cannot have generated matches")
+	}
+	found := match(t, spec, vm, template.AsGiven())
+	if diff := cmp.Diff(map[string]string{"A": "mine", "B": "other"}, found.Values()); diff != "" || !found.Matches() {
+		t.Errorf("%v (-want +got):\n%s", differences(found), diff)
+	}
+	if found := match(t, spec, `{spec: {template: {spec: {hostname: mine, subdomain: Y}}}}`, template.AsGiven()); found.Matches() {
+		t.Error("a value that the declaration does not permit matches")
+	}
 }

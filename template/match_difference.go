@@ -149,7 +149,7 @@ func (m *matcher) objection(parameter int, value string) string {
 	if found, rejected := p.control(value); rejected {
 		return fmt.Sprintf("does not take %U (character %d)", found.character, found.position)
 	}
-	if p.generator != nil && !m.given[parameter] && !p.generator.makes(value) && !m.withheld(p) {
+	if p.generator != nil && !m.asGiven && !m.given[parameter] && !p.generator.makes(value) && !m.withheld(p) {
 		if p.Sensitive {
 			return "is generated in another form unless it is given"
 		}

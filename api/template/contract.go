@@ -12,6 +12,10 @@ const (
 	AnnotationParameterPrefix = "parameter.template.kubevirt.io/"
 )
 
+// AnnotationProcessed is on a VirtualMachine that process returns, and holds the digest of the template that it was rendered from. A
+// VirtualMachine that is created with it is complete: nothing of the template is added to it. Afterwards it has no effect.
+const AnnotationProcessed = "template.kubevirt.io/processed"
+
 // Annotations and labels that the render webhook writes on a VirtualMachine. Values that
 // users send for these keys are discarded.
 const (

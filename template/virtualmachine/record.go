@@ -76,7 +76,7 @@ func labelValue(name string) string {
 // these.
 func IsContract(annotation string) bool {
 	return annotation == contract.AnnotationTemplateRef || annotation == contract.AnnotationRendered ||
-		annotation == contract.AnnotationCreatedBy || annotation == contract.AnnotationBoundValues ||
+		annotation == contract.AnnotationCreatedBy || annotation == contract.AnnotationBoundValues || annotation == contract.AnnotationProcessed ||
 		annotation == contract.AnnotationDefaultsApplied || annotation == contract.AnnotationDefaultsFailed ||
 		annotation == contract.AnnotationPendingObjects || annotation == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(annotation, contract.AnnotationParameterPrefix)
 }

@@ -38,6 +38,8 @@ type creation struct {
 	// approvals are the approvals of the namespace to evaluate; none if the namespace is not governed, the user is
 	// exempt, or the request is a preview.
 	approvals []*approval.Approval
+	// labelled reports that the VM refers to the template by its labels only.
+	labelled bool
 	// suffix returns the random end of a generated name.
 	suffix func() string
 }
@@ -55,6 +57,8 @@ type result struct {
 	loans []disks.Loan
 	// templateChanged reports that the values were bound for another version of the template.
 	templateChanged bool
+	// outdated reports that the VM is denied, and was processed from another version of the template.
+	outdated bool
 }
 
 func (c creation) decide() result {
@@ -65,6 +69,19 @@ func (c creation) decide() result {
 	if c.templateChanged(compiled) {
 		return result{templateChanged: true}
 	}
+	complete, decided := c.decideInstance(compiled)
+	if decided {
+		return complete
+	}
+	made := c.render(compiled)
+	if len(made.causes)+len(made.objections) > 0 && len(complete.objections) > 0 {
+		return complete
+	}
+	return made
+}
+
+// render renders the VM, and merges the user-specified fields over it.
+func (c creation) render(compiled *template.Compiled) result {
 	explicit := c.object.Parameters()
 	name := c.name()
 	values, bound, err := c.values(compiled, name, explicit)
@@ -175,9 +192,8 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 	if err := json.Unmarshal(rendered.JSON(), &base); err != nil {
 		return c.reject(fmt.Errorf("reading what was rendered: %w", err))
 	}
-	if base.Metadata.Namespace != "" && base.Metadata.Namespace != c.namespace {
-		return c.reject(&template.InvalidError{Causes: field.ErrorList{field.Invalid(field.NewPath("metadata", "namespace"), c.namespace,
-			fmt.Sprintf("the template places this VM in namespace %q: create it there, or change the parameter that sets the namespace", base.Metadata.Namespace))}})
+	if invalid := c.misplaced(base); invalid != nil {
+		return c.reject(invalid)
 	}
 	name, invalid := c.finalName(name, base)
 	if invalid != nil {
@@ -196,15 +212,7 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 		p.Set(mutation.Pointer{"metadata", "name"}, name)
 	}
 	merge := overlay{patch: p}
-	from := machine.Record{
-		Namespace:  c.template.Namespace,
-		Name:       c.template.Name,
-		UID:        c.template.UID,
-		Generation: c.template.Generation,
-		Digest:     compiled.Digest(),
-		Sensitive:  sensitive(compiled, explicit),
-		Rules:      c.template.Annotation(validations.AnnotationTemplate) != "",
-	}
+	from := c.record(compiled, explicit)
 	if c.object.Spec == nil {
 		p.Set(mutation.Pointer{"spec"}, base.Spec)
 	} else {
@@ -219,11 +227,44 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 		from.Sent = machine.Fingerprint(c.object.Spec)
 		from.Lists = merge.lists
 	}
+	composed := c.finish(p, compiled, base, name, explicit, from, map[string]string{}, merge.merged)
+	composed.objects = attached{
+		rendered: rendered.Objects(), names: others, lent: lentObjects(compiled),
+		binding: objects.Binding{Namespace: c.namespace, Name: name, Record: from.String()},
+	}
+	return composed
+}
+
+// misplaced returns the error of a VM that the template places in another namespace.
+func (c creation) misplaced(base renderedObject) error {
+	if base.Metadata.Namespace == "" || base.Metadata.Namespace == c.namespace {
+		return nil
+	}
+	return &template.InvalidError{Causes: field.ErrorList{field.Invalid(field.NewPath("metadata", "namespace"), c.namespace,
+		fmt.Sprintf("the template places this VM in namespace %q: create it there, or change the parameter that sets the namespace", base.Metadata.Namespace))}}
+}
+
+// record returns the record of the VM.
+func (c creation) record(compiled *template.Compiled, explicit map[string]string) machine.Record {
+	return machine.Record{
+		Namespace:  c.template.Namespace,
+		Name:       c.template.Name,
+		UID:        c.template.UID,
+		Generation: c.template.Generation,
+		Digest:     compiled.Digest(),
+		Sensitive:  sensitive(compiled, explicit),
+		Rules:      c.template.Annotation(validations.AnnotationTemplate) != "",
+	}
+}
+
+// finish adds the metadata of the template, the record and other stamps to the patch, and removes what must not be stored. merged are the lists that
+// the patch has changed.
+func (c creation) finish(p *mutation.Patch, compiled *template.Compiled, base renderedObject, name string, explicit map[string]string, from machine.Record, stamps map[string]string, merged []mutation.Pointer) result {
 	setMetadata(p, "labels", c.object.Labels, base.Metadata.Labels, from.Labels())
 	maps.DeleteFunc(base.Metadata.Annotations, func(key, _ string) bool { return machine.IsContract(key) })
-	stamps := map[string]string{contract.AnnotationRendered: from.String()}
+	stamps[contract.AnnotationRendered] = from.String()
 	discarded := []string{contract.AnnotationBoundValues}
-	if len(others) == 0 {
+	if len(compiled.Objects()) == 0 {
 		discarded = append(discarded, contract.AnnotationPendingObjects)
 	}
 	if c.delegated {
@@ -232,17 +273,11 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 		discarded = append(discarded, contract.AnnotationCreatedBy)
 	}
 	setMetadata(p, "annotations", c.object.Annotations, base.Metadata.Annotations, stamps)
-	changed := slices.Concat(merge.merged, discard(p, c.object.Annotations, discarded...), forget(p, c.object.Annotations, from.Sensitive))
+	changed := slices.Concat(merged, discard(p, c.object.Annotations, discarded...), forget(p, c.object.Annotations, from.Sensitive))
 	if left, disclaimed := disclaim(c.object.Metadata["managedFields"], changed); disclaimed {
 		p.Set(mutation.Pointer{"metadata", "managedFields"}, left)
 	}
-	return result{
-		patch: p, warnings: machine.UnusedWarnings(compiled, explicit), loans: c.borrowed(compiled, base.Spec, name, explicit),
-		objects: attached{
-			rendered: rendered.Objects(), names: others, lent: lentObjects(compiled),
-			binding: objects.Binding{Namespace: c.namespace, Name: name, Record: from.String()},
-		},
-	}
+	return result{patch: p, warnings: machine.UnusedWarnings(compiled, explicit), loans: c.borrowed(compiled, base.Spec, name, explicit)}
 }
 
 // finalName determines the name if the request leaves it to the template.

@@ -12,6 +12,10 @@
 // are merged, lists are merged by name if all items have a unique name, and any other value replaces the rendered
 // one.
 //
+// A VM with a complete spec, as process and consoles send it, is not rendered but compared (instance.go): it is an instance of
+// its template if it equals what the template makes of the values that it shows. In governed namespaces, labels may take the
+// place of the reference, if an approval accepts them.
+//
 // # Update
 //
 // A stored VM is never rendered again. The webhook makes sending the same manifest again a no-op, for every kind of

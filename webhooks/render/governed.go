@@ -42,17 +42,13 @@ func (c creation) evaluate(compiled *template.Compiled, name string, given map[s
 // question returns the state that approvals evaluate before the values are bound.
 func (c creation) question(compiled *template.Compiled, name string, given map[string]string) approval.Question {
 	return approval.Question{
-		User: c.user,
-		Template: approval.Template{
-			Namespace: c.template.Namespace,
-			Name:      c.template.Name,
-			Labels:    c.template.Labels(),
-			Digest:    compiled.Digest(),
-		},
+		User:      c.user,
+		Template:  templateOf(c.template, compiled),
 		Sensitive: compiled.Sensitive,
 		Declared:  compiled,
 		Name:      name,
 		Given:     given,
+		Labelled:  c.labelled,
 	}
 }
 
@@ -91,6 +87,38 @@ func (h *Handler) untemplated(ctx context.Context, request admission.Request) ad
 		hint += "; you may use: " + strings.Join(usable, ", ")
 	}
 	return decision.Deny(request, v.Objections, hint)
+}
+
+// labelled returns the reference of a VM that names its template by labels only, as consoles do. It returns false unless an approval that accepts the
+// labels approves this template for the user: the labels of VMs from other kinds of templates are the same, and their values are the names themselves,
+// never shortened ones.
+func (h *Handler) labelled(ctx context.Context, request admission.Request, vm machine.Object) (reference string, found bool) {
+	ref := machine.Reference{Namespace: machine.StringAt(vm.Labels, contract.LabelTemplateNamespace), Name: machine.StringAt(vm.Labels, contract.LabelTemplate)}
+	if ref.Namespace == "" || ref.Name == "" || machine.MapAt(vm.Spec, "template", "spec") == nil {
+		return "", false
+	}
+	if _, errs := machine.ParseReference(ref.String(), request.Namespace); len(errs) > 0 {
+		return "", false
+	}
+	t := h.templates.Wait(ctx, ref.Namespace, ref.Name, 0)
+	if t == nil {
+		return "", false
+	}
+	compiled, err := t.Compiled()
+	if err != nil || len(compiled.Objects()) > 0 {
+		return "", false
+	}
+	named, approvals := templateOf(t, compiled), h.approvals.ApprovalsFor(request.Namespace)
+	accepts := func(a *approval.Approval) bool { return a.Serves(request.UserInfo) && a.AcceptsLabels(named) }
+	if approval.Exempt(approvals, request.UserInfo) || !slices.ContainsFunc(approvals, accepts) {
+		return "", false
+	}
+	if !approval.Denies(approvals) {
+		// Where VMs without a template are created with a warning, labels do not take a permission.
+		mayUse, err := h.permissions.Allowed(ctx, request.UserInfo, permission.Use, ref.Namespace, ref.Name)
+		return ref.String(), mayUse && err == nil
+	}
+	return ref.String(), true
 }
 
 // untemplatedUpdate evaluates the change of a VM without a template. Until the approval cache is synced, only the
@@ -132,6 +160,11 @@ func approves(a *approval.Approval, t *templatecache.Template) bool {
 	if err != nil {
 		return false
 	}
-	yes, _ := a.Approves(approval.Template{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels(), Digest: compiled.Digest()})
+	yes, _ := a.Approves(templateOf(t, compiled))
 	return yes
+}
+
+// templateOf returns what approvals evaluate of a template.
+func templateOf(t *templatecache.Template, compiled *template.Compiled) approval.Template {
+	return approval.Template{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels(), Digest: compiled.Digest()}
 }

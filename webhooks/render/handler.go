@@ -122,9 +122,14 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 		return *unavailable("the approval cache is not synced", nil)
 	}
 	text, templated := vm.Reference()
+	labelled := false
 	switch {
 	case !templated && exempt:
 		return admission.Allowed("")
+	case !templated && !delegated:
+		if text, labelled = h.labelled(ctx, request, vm); !labelled {
+			return h.untemplated(ctx, request)
+		}
 	case !templated:
 		return h.untemplated(ctx, request)
 	}
@@ -156,6 +161,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 		user:      user,
 		delegated: delegated,
 		approvals: enforced,
+		labelled:  labelled,
 		suffix:    h.suffix,
 	}.decide()
 	if len(decided.objections) > 0 {
@@ -163,6 +169,9 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	}
 	if decided.templateChanged {
 		return deny.With(apierrors.NewConflict(templateResource, ref.String(), errors.New("it changed while this VM was created from it; create the VM again")).Status())
+	}
+	if decided.outdated {
+		return deny.With(apierrors.NewConflict(templateResource, ref.String(), errors.New("it changed after this VM was processed from it, and the VM does not match it any more; process it again")).Status())
 	}
 	if denial := h.attach(ctx, request, user, ref, &decided); denial != nil {
 		return *denial

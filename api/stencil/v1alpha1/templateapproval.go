@@ -124,6 +124,22 @@ type TemplateApprovalSpec struct {
 	// +optional
 	Objects ApprovedObjects `json:"objects,omitempty,omitzero"`
 
+	// GeneratedValues specifies whether a VirtualMachine that is created with a complete
+	// spec may show values of parameters that the template generates and that the
+	// approval does not list: users who send the spec can choose them, within what the
+	// template may generate. Without it, it may.
+	//
+	// +optional
+	GeneratedValues GeneratedValuePolicy `json:"generatedValues,omitempty"`
+
+	// TemplateLabels specifies whether a VirtualMachine without annotation
+	// template.kubevirt.io/template-ref refers to the template that its labels
+	// vm.kubevirt.io/template and vm.kubevirt.io/template.namespace name, as consoles
+	// set them. Without it, it does not.
+	//
+	// +optional
+	TemplateLabels TemplateLabelPolicy `json:"templateLabels,omitempty"`
+
 	// Subjects are the users, groups and service accounts that the approval applies to:
 	// only they can create and change VirtualMachines by it. If empty, it applies to
 	// all users.
@@ -201,6 +217,33 @@ const (
 	ExistingDiskDeny ExistingDiskPolicy = "Deny"
 	// ExistingDiskAllow permits disks that exist before the VirtualMachine.
 	ExistingDiskAllow ExistingDiskPolicy = "Allow"
+)
+
+// GeneratedValuePolicy specifies whether users may choose values that a template
+// generates.
+//
+// +kubebuilder:validation:Enum=Allow;Deny
+type GeneratedValuePolicy string
+
+const (
+	// GeneratedValueAllow permits values that the template may generate.
+	GeneratedValueAllow GeneratedValuePolicy = "Allow"
+	// GeneratedValueDeny permits no VirtualMachine with a complete spec that shows such a
+	// value.
+	GeneratedValueDeny GeneratedValuePolicy = "Deny"
+)
+
+// TemplateLabelPolicy specifies whether labels refer to a template.
+//
+// +kubebuilder:validation:Enum=Ignore;Accept
+type TemplateLabelPolicy string
+
+const (
+	// TemplateLabelIgnore ignores the labels.
+	TemplateLabelIgnore TemplateLabelPolicy = "Ignore"
+	// TemplateLabelAccept takes the labels for a reference to a template that the approval
+	// approves.
+	TemplateLabelAccept TemplateLabelPolicy = "Accept"
 )
 
 // ApprovedTemplate is one template, or all templates with certain labels, of one

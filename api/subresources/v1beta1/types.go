@@ -60,7 +60,8 @@ type ProcessedVirtualMachineTemplate struct {
 	TemplateRef *corev1.ObjectReference `json:"templateRef,omitempty"`
 
 	// VirtualMachine is the resulting VirtualMachine: rendered by process, rendered and
-	// stored by create.
+	// stored by create. What process renders of a stored template refers to the template
+	// if the caller may use it, and can be created as it is.
 	//
 	// +required
 	VirtualMachine *virtv1.VirtualMachine `json:"virtualMachine"`

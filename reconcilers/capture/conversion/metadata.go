@@ -15,6 +15,7 @@ var bookkeeping = []string{
 	contract.AnnotationRendered,
 	contract.AnnotationCreatedBy,
 	contract.AnnotationBoundValues,
+	contract.AnnotationProcessed,
 	contract.AnnotationDefaultsApplied,
 	contract.AnnotationDefaultsFailed,
 	contract.LabelTemplate,

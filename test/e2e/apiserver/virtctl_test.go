@@ -132,6 +132,17 @@ func TestVirtctl(t *testing.T) {
 			t.Errorf("%s: %s%s (-want +got):\n%s", list.Items[0].Name, out, problems, diff)
 		}
 	})
+	t.Run("what process prints is approved", func(t *testing.T) {
+		d := newDesk(t, "{}")
+		out, problems, code := virtctl(d.user, "process", "box", "-n", space, "-p", "NAME=virtctl-4")
+		if code != 0 {
+			t.Fatalf("exit code %d: %s%s", code, out, problems)
+		}
+		if created := kubectl(t, d.user, out, "create", "--namespace="+d.namespace, "-f", "-"); created.Code != 0 {
+			t.Fatalf("%s%s", created.Stdout, created.Stderr)
+		}
+		d.wantInstance(t, "virtctl-4", space+"/box")
+	})
 	t.Run("what convert makes of OpenShift's Templates is a template", func(t *testing.T) {
 		out, problems, code := virtctl(dora, "convert", "--file", stencil.Example("openshift/rhel.yaml"))
 		if code != 0 {

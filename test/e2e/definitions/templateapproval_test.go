@@ -40,6 +40,8 @@ spec:
   existingDisks:
     policy: Allow
     selector: {matchExpressions: [{key: velero.io/restore-name, operator: Exists}]}
+  generatedValues: Deny
+  templateLabels: Accept
   objects:
     policy: Allow
     allowed:
@@ -162,6 +164,10 @@ func TestWhatTheAPIServerRefusesOfAnApproval(t *testing.T) {
 		{name: "a subject of an unknown kind", spec: with(`"subjects":[{"kind":"Robot","name":"x"}]`), want: "Unsupported value"},
 		{name: "a service account without namespace", spec: with(`"exemptSubjects":[{"kind":"ServiceAccount","name":"x"}]`), want: "a ServiceAccount needs a namespace"},
 		{name: "a user with a namespace", spec: with(`"exemptSubjects":[{"kind":"User","name":"x","namespace":"y"}]`), want: "takes none"},
+		{name: "generated values that users choose", spec: with(`"generatedValues":"Allow"`)},
+		{name: "another choice of generated values", spec: with(`"generatedValues":"Forbid"`), want: `spec.generatedValues: Unsupported value: "Forbid"`},
+		{name: "labels that refer to templates", spec: with(`"templateLabels":"Accept"`)},
+		{name: "another choice about labels", spec: with(`"templateLabels":"Trust"`), want: `spec.templateLabels: Unsupported value: "Trust"`},
 		{name: "another enforcement", spec: with(`"enforcement":"Dryrun"`), want: "spec.enforcement: Unsupported value"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
