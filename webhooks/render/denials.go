@@ -29,8 +29,13 @@ func unavailable(what string, err error) *admission.Response {
 	return &response
 }
 
-func denyUnseen(user string, ref machine.Reference) *admission.Response {
-	return denyForbidden(ref, fmt.Sprintf("it does not exist or user %q may not use it; ask for verb \"use\" on virtualmachinetemplates %q in namespace %q", user, ref.Name, ref.Namespace))
+func denyUnseen(user string, ref machine.Reference, mayUse bool) *admission.Response {
+	why := fmt.Sprintf("it does not exist or user %q may not use it; ask for verb \"use\" on virtualmachinetemplates %q in namespace %q", user, ref.Name, ref.Namespace)
+	if mayUse {
+		// It does not exist, which is no secret to this user: a VM from it would be created.
+		why += together
+	}
+	return denyForbidden(ref, why)
 }
 
 func denyUse(user string, ref machine.Reference) *admission.Response {
@@ -42,7 +47,12 @@ func denyForbidden(ref machine.Reference, why string) *admission.Response {
 	return &response
 }
 
+// together is for those who create a template and its first VM at once: Helm and kustomize sort VirtualMachine before VirtualMachineTemplate.
+const together = `; if it is created together with this VM, order it first: annotation helm.sh/hook "pre-install,pre-upgrade" for Helm, argocd.argoproj.io/sync-wave "-1" for Argo CD, sortOptions {order: fifo} for kustomize`
+
 func denyMissing(ref machine.Reference) *admission.Response {
-	response := deny.With(apierrors.NewNotFound(templateResource, ref.String()).Status())
+	status := apierrors.NewNotFound(templateResource, ref.String()).Status()
+	status.Message += together
+	response := deny.With(status)
 	return &response
 }

@@ -203,7 +203,7 @@ func (h *Handler) find(ctx context.Context, user authenticationv1.UserInfo, ref 
 	case err != nil:
 		return nil, unavailable("the permission check failed", err)
 	case !maySee:
-		return nil, denyUnseen(user.Username, ref)
+		return nil, denyUnseen(user.Username, ref, mayUse)
 	case found == nil:
 		return nil, denyMissing(ref)
 	default:

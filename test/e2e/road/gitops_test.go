@@ -2,6 +2,8 @@ package road_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/vmstencil/stencil/internal/testfile"
+	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
@@ -126,6 +130,83 @@ func waitForController(t *testing.T, name string) {
 type errNotSynced string
 
 func (e errNotSynced) Error() string { return "VM " + string(e) + " still changes" }
+
+// TestATemplateAndItsMachineAreInstalledTogether uses the ways of Helm and kustomize to create a template before its VM, and shows what happens without.
+func TestATemplateAndItsMachineAreInstalledTogether(t *testing.T) {
+	const hint = `order it first: annotation helm.sh/hook "pre-install,pre-upgrade" for Helm, argocd.argoproj.io/sync-wave "-1" for Argo CD, sortOptions {order: fifo} for kustomize`
+	cores := func(t *testing.T) {
+		t.Helper()
+		if got := mustKubectl(t, nil, "", "get", "vm", "shop-1", "-o", "jsonpath={.spec.template.spec.domain.cpu.cores} {.metadata.labels.vm\\.kubevirt\\.io/template}").Stdout; got != "2 shop" {
+			t.Errorf("the VM has %q", got)
+		}
+	}
+	helm := func(t *testing.T, arguments ...string) controlplane.Result {
+		t.Helper()
+		ran, err := stencil.Plane.Helm(t.Context(), append(arguments, "--namespace="+namespaces.Of(t))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ran
+	}
+	// changed copies an example and changes one of its files.
+	changed := func(t *testing.T, example, file, from, to string) string {
+		t.Helper()
+		folder := t.TempDir()
+		if err := os.CopyFS(folder, os.DirFS(stencil.Example(example))); err != nil {
+			t.Fatal(err)
+		}
+		content := string(testfile.Read(t, filepath.Join(folder, file)))
+		if !strings.Contains(content, from) {
+			t.Fatalf("%s does not have %q", file, from)
+		}
+		if err := os.WriteFile(filepath.Join(folder, file), []byte(strings.Replace(content, from, to, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return folder
+	}
+	t.Run("Helm", func(t *testing.T) {
+		if ran := helm(t, "install", "shop", stencil.Example("together/chart")); ran.Code != 0 {
+			t.Fatal(ran.Stderr)
+		}
+		cores(t)
+		before := mustKubectl(t, nil, "", "get", "vmt", "shop", "-o", "jsonpath={.metadata.uid}").Stdout
+		if ran := helm(t, "upgrade", "shop", changed(t, "together/chart", "templates/template.yaml", "guest: 1Gi", "guest: 2Gi")); ran.Code != 0 {
+			t.Fatal(ran.Stderr)
+		}
+		if got := mustKubectl(t, nil, "", "get", "vmt", "shop", "-o", "jsonpath={.metadata.uid} {.spec.virtualMachine.spec.template.spec.domain.memory.guest}").Stdout; got != before+" 2Gi" {
+			t.Errorf("the template was %s, and is %s", before, got)
+		}
+		if ran := helm(t, "uninstall", "shop"); ran.Code != 0 {
+			t.Error(ran.Stderr)
+		}
+		mustKubectl(t, nil, "", "delete", "vmt", "shop")
+	})
+	t.Run("Helm without a hook", func(t *testing.T) {
+		ran := helm(t, "install", "shop", changed(t, "together/chart", "templates/template.yaml", "helm.sh/hook: pre-install,pre-upgrade", "without: hook"))
+		if ran.Code == 0 || !strings.Contains(ran.Stderr, hint) {
+			t.Errorf("exit code %d: %s", ran.Code, ran.Stderr)
+		}
+		helm(t, "uninstall", "shop")
+		mustKubectl(t, nil, "", "delete", "vmt", "shop", "--ignore-not-found")
+	})
+	t.Run("kustomize", func(t *testing.T) {
+		discard(t, "shop-1")
+		mustKubectl(t, nil, "", "apply", "-k", stencil.Example("together/kustomization"))
+		cores(t)
+		mustKubectl(t, nil, "", "delete", "vmt,vm", "shop", "shop-1", "--ignore-not-found")
+	})
+	t.Run("kustomize in its own order", func(t *testing.T) {
+		discard(t, "shop-1")
+		t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "shop", "--ignore-not-found") })
+		folder := changed(t, "together/kustomization", "kustomization.yaml", "order: fifo", "order: legacy")
+		if ran := harness.Kubectl(t, stencil.Plane, nil, "", "apply", "--namespace="+namespaces.Of(t), "-k", folder); ran.Code == 0 || !strings.Contains(ran.Stderr, hint) {
+			t.Errorf("exit code %d: %s%s", ran.Code, ran.Stdout, ran.Stderr)
+		}
+		// kubectl has gone on with the template, so that a second time succeeds.
+		mustKubectl(t, nil, "", "apply", "-k", folder)
+		cores(t)
+	})
+}
 
 func TestAManifestThatGrowsKeepsWhatTheTemplateBrought(t *testing.T) {
 	for _, apply := range [][]string{{"apply"}, {"apply", "--server-side"}} {
