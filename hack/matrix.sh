@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-read -ra combinations <<<"${MATRIX:-1.30.14/- 1.33.5/- -/1.7 -/1.9 1.30.14/1.9}"
+read -ra combinations <<<"${MATRIX:-1.30.14/- 1.31.13/- 1.32.9/- 1.33.5/- 1.34.12/- 1.35.8/- 1.36.5/- -/1.7 -/1.9 1.30.14/1.9}"
 packages=("$@")
 ((${#packages[@]})) || packages=(./e2e/road ./e2e/attacks ./e2e/capture ./e2e/apiserver)
 
@@ -25,7 +25,8 @@ build_kubernetes() (
 	cd "$module"
 	unset GOFLAGS
 	export CGO_ENABLED=0 GOWORK=off
-	file=$(go mod download -json "k8s.io/kubernetes@v$release" | awk -F '"' '$2 == "GoMod" {print $4}')
+	file=$(go mod download -json "k8s.io/kubernetes@v$release" | awk -F '"' '$2 == "GoMod" {print $4} $2 == "Error" {print $4 >"/dev/stderr"}')
+	[[ -n $file ]] || exit 1
 	{
 		printf 'module kubernetes\n\nrequire k8s.io/kubernetes v%s\n\nreplace (\n' "$release"
 		awk -v version="v0.${release#1.}" '$2 == "=>" && $3 ~ /^\.\/staging\// {print "\t" $1 " => " $1 " " version}' "$file"
