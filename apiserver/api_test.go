@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +53,10 @@ func (s fakeTemplates) Synced() bool { return !s.unsynced }
 
 func (s fakeTemplates) Wait(_ context.Context, namespace, name string, _ time.Duration) *templatecache.Template {
 	return s.templates[namespace+"/"+name]
+}
+
+func (s fakeTemplates) List() []*templatecache.Template {
+	return slices.Collect(maps.Values(s.templates))
 }
 
 // recorder is a Creator that records its requests, and returns the failures first.
