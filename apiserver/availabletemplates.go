@@ -1,14 +1,17 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,34 +52,33 @@ func (h *handler) listAvailable(request *http.Request, path map[string]string, _
 	if err != nil {
 		return reply{}, err
 	}
-	items, err := h.available(request.Context(), path[namespace], selected)
+	found, err := h.available(request.Context(), path[namespace], selected)
 	if err != nil {
 		return reply{}, err
 	}
 	if asTable(request.Header.Get("Accept")) {
-		table, err := tableOf(items, request.URL.Query().Get("includeObject"))
-		return reply{body: table, code: http.StatusOK}, err
+		return found.table(request.URL.Query().Get("includeObject"))
 	}
-	list := v1beta1.AvailableTemplateList{Items: items}
-	list.SetGroupVersionKind(h.version.WithKind("AvailableTemplateList"))
-	return reply{body: list, code: http.StatusOK}, nil
+	list, err := h.encode(found)
+	return reply{body: list, code: http.StatusOK}, err
 }
 
 // getAvailable returns one of them.
 func (h *handler) getAvailable(request *http.Request, path map[string]string, _ []byte) (reply, error) {
-	items, err := h.available(request.Context(), path[namespace], func(t *templatecache.Template) bool { return availableName(t) == path[name] })
+	found, err := h.available(request.Context(), path[namespace], func(t *templatecache.Template) bool { return availableName(t) == path[name] })
 	if err != nil {
 		return reply{}, err
 	}
-	if len(items) == 0 {
+	if len(found.templates) == 0 {
 		return reply{}, apierrors.NewNotFound(h.version.WithResource(availableTemplates).GroupResource(), path[name])
 	}
 	if asTable(request.Header.Get("Accept")) {
-		table, err := tableOf(items, request.URL.Query().Get("includeObject"))
-		return reply{body: table, code: http.StatusOK}, err
+		return found.table(request.URL.Query().Get("includeObject"))
 	}
-	items[0].SetGroupVersionKind(h.version.WithKind("AvailableTemplate"))
-	return reply{body: items[0], code: http.StatusOK}, nil
+	one := found.describe(found.templates[0])
+	one.SetGroupVersionKind(h.version.WithKind("AvailableTemplate"))
+	err = addSchema(&one)
+	return reply{body: one, code: http.StatusOK}, err
 }
 
 // selectionOf returns which templates a request selects.
@@ -106,11 +108,21 @@ func selectionOf(request *http.Request) (func(*templatecache.Template) bool, err
 // availableName returns the name of a template among those of all namespaces. No name of a namespace has a dot.
 func availableName(t *templatecache.Template) string { return t.Namespace + "." + t.Name }
 
-// available returns the selected templates that the user may use, sorted by name.
-func (h *handler) available(ctx context.Context, target string, selected func(*templatecache.Template) bool) ([]v1beta1.AvailableTemplate, error) {
+// availability is what a user may use in a namespace.
+type availability struct {
+	// target is the namespace.
+	target    string
+	user      authenticationv1.UserInfo
+	approvals []*approval.Approval
+	// templates are sorted by namespace and name.
+	templates []*templatecache.Template
+}
+
+// available returns which of the selected templates the user may use.
+func (h *handler) available(ctx context.Context, target string, selected func(*templatecache.Template) bool) (*availability, error) {
 	requester, found := genericrequest.UserFrom(ctx)
 	if !found {
-		return nil, apierrors.NewInternalError(fmt.Errorf("the request has no user"))
+		return nil, apierrors.NewInternalError(errors.New("the request has no user"))
 	}
 	if !h.options.Templates.Synced() || !h.options.Approvals.Synced() {
 		return nil, apierrors.NewServiceUnavailable("the caches of templates and approvals are not synced; try again in a moment")
@@ -119,16 +131,10 @@ func (h *handler) available(ctx context.Context, target string, selected func(*t
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(templates, func(a, b *templatecache.Template) int { return strings.Compare(availableName(a), availableName(b)) })
-	approvals := h.options.Approvals.ApprovalsFor(target)
-	question := approval.Question{User: userInfoOf(requester)}
-	items := make([]v1beta1.AvailableTemplate, len(templates))
-	for i, t := range templates {
-		if items[i], err = availableTemplate(t, target, approvals, question); err != nil {
-			return nil, apierrors.NewInternalError(err)
-		}
-	}
-	return items, nil
+	slices.SortFunc(templates, func(a, b *templatecache.Template) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return &availability{target: target, user: userInfoOf(requester), approvals: h.options.Approvals.ApprovalsFor(target), templates: templates}, nil
 }
 
 // usable returns the templates that the user may use. It checks the permission once for each namespace of templates, and for each template of those
@@ -184,10 +190,15 @@ func (h *handler) usableEach(ctx context.Context, requester user.Info, n int, of
 	return allowed, group.Wait()
 }
 
-// availableTemplate describes a template for a VirtualMachine in the target namespace.
-func availableTemplate(t *templatecache.Template, target string, approvals []*approval.Approval, question approval.Question) (v1beta1.AvailableTemplate, error) {
+// metadata returns the metadata of a template in the list.
+func (a *availability) metadata(t *templatecache.Template) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: availableName(t), Namespace: a.target, Labels: t.Labels()}
+}
+
+// describe describes a template, without the schema of its parameters.
+func (a *availability) describe(t *templatecache.Template) v1beta1.AvailableTemplate {
 	one := v1beta1.AvailableTemplate{
-		ObjectMeta:  metav1.ObjectMeta{Name: availableName(t), Namespace: target, Labels: t.Labels()},
+		ObjectMeta:  a.metadata(t),
 		TemplateRef: corev1.ObjectReference{Namespace: t.Namespace, Name: t.Name},
 		DisplayName: t.Annotation(annotationDisplayName),
 		Description: t.Annotation(annotationDescription),
@@ -198,25 +209,33 @@ func availableTemplate(t *templatecache.Template, target string, approvals []*ap
 	compiled, err := t.Compiled()
 	if err != nil {
 		one.Reasons = []string{"the template is invalid: its owner finds the reason in its condition " + templatev1beta1.ConditionValid}
-		return one, nil
+		return one
 	}
-	question.Template = approval.Template{Namespace: t.Namespace, Name: t.Name, Labels: one.Labels, Digest: compiled.Digest()}
+	question := approval.Question{
+		User:      a.user,
+		Template:  approval.Template{Namespace: t.Namespace, Name: t.Name, Labels: one.Labels, Digest: compiled.Digest()},
+		Sensitive: compiled.Sensitive,
+	}
 	question.Objects = approval.ObjectsOf(question.Template, compiled)
-	question.Sensitive = compiled.Sensitive
-	narrowed := approval.Narrow(approvals, question, compiled)
+	narrowed := approval.Narrow(a.approvals, question, compiled)
 	one.Allowed, one.Enforcement, one.Variants = narrowed.Allowed, narrowed.Enforcement, narrowed.Variants
 	for _, objection := range narrowed.Objections {
 		one.Reasons = append(one.Reasons, objection.String())
 	}
+	return one
+}
+
+// addSchema adds the schema of the parameters.
+func addSchema(one *v1beta1.AvailableTemplate) error {
 	if !one.Allowed {
-		return one, nil
+		return nil
 	}
 	schema, err := json.Marshal(jsonschema.Of(one.DisplayName, one.Description, one.Variants))
 	if err != nil {
-		return one, fmt.Errorf("encoding the schema of template %s: %w", one.Name, err)
+		return apierrors.NewInternalError(fmt.Errorf("encoding the schema of template %s: %w", one.Name, err))
 	}
 	one.Schema = &runtime.RawExtension{Raw: schema}
-	return one, nil
+	return nil
 }
 
 func tagsOf(annotation string) []string {

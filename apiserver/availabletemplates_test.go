@@ -65,6 +65,13 @@ func templateOf(t *testing.T, parameters string) *templatecache.Template {
 	return compiled
 }
 
+// described returns a template with its schema, for user ada in namespace team-a.
+func described(t *templatecache.Template, approvals ...*approval.Approval) (v1beta1.AvailableTemplate, error) {
+	a := &availability{target: "team-a", user: authenticationv1.UserInfo{Username: "ada"}, approvals: approvals}
+	one := a.describe(t)
+	return one, addSchema(&one)
+}
+
 // TestSchemasPermitWhatIsAllowed compares the schema with the template and its approvals, for values in each form.
 func TestSchemasPermitWhatIsAllowed(t *testing.T) {
 	values := []string{
@@ -113,7 +120,7 @@ func TestSchemasPermitWhatIsAllowed(t *testing.T) {
 				approvals = append(approvals, approvalOf(t, fmt.Sprint("a", i), parameters))
 			}
 			stored := templateOf(t, "{"+tc.declared+"}")
-			one, err := availableTemplate(stored, "team-a", approvals, approval.Question{User: authenticationv1.UserInfo{Username: "ada"}})
+			one, err := described(stored, approvals...)
 			if err != nil || !one.Allowed {
 				t.Fatalf("%+v %v", one, err)
 			}
@@ -190,7 +197,7 @@ func TestTheSchemaOfATemplate(t *testing.T) {
 	stored := templateOf(t, `{name: NAME, displayName: Name, description: Name of the machine., required: true, pattern: "[a-z]+"}, {name: CORES, type: int, value: "2"},
 		{name: KEY, description: Public key, multiline: true}, {name: PASSWORD, sensitive: true, value: s3cret, enum: [s3cret, other]}, {name: ZONE, value: a}, {name: MADE, generate: expression, from: "[a-z]{4}"}`)
 	a := approvalOf(t, "a", `{name: NAME, expression: "value.size() < 9", message: at most 8 letters}, {name: CORES, maximum: 4}, {name: KEY, anyValue: true}, {name: PASSWORD, anyValue: true}`)
-	one, err := availableTemplate(stored, "team-a", []*approval.Approval{a}, approval.Question{User: authenticationv1.UserInfo{Username: "ada"}})
+	one, err := described(stored, a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,13 +255,13 @@ func TestPermissionChecks(t *testing.T) {
 					return authorizer.DecisionNoOpinion, "", nil
 				}),
 			}}
-			items, err := h.available(asAda(t), "team-a", func(*templatecache.Template) bool { return true })
+			found, err := h.available(asAda(t), "team-a", func(*templatecache.Template) bool { return true })
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, item := range items {
-				got = append(got, item.Name)
+			for _, item := range found.templates {
+				got = append(got, availableName(item))
 			}
 			if strings.Join(got, " ") != tc.want || len(checks) != tc.checks {
 				t.Errorf("%v after %d checks", got, len(checks))
@@ -277,6 +284,7 @@ func TestAvailableTemplatesOverHTTP(t *testing.T) {
 		{name: "a list", path: "", wantCode: 200, want: `{"kind":"AvailableTemplateList","apiVersion":"subresources.template.kubevirt.io/v1beta1","items":[{"metadata":{"name":"shop.box","namespace":"shop"},`},
 		{name: "YAML", path: "", accept: "application/yaml", wantCode: 200, want: "apiVersion: subresources.template.kubevirt.io/v1beta1\nitems:\n- allowed: true\n"},
 		{name: "one", path: "/shop.box", wantCode: 200, want: `{"kind":"AvailableTemplate","apiVersion":"subresources.template.kubevirt.io/v1beta1","metadata":{"name":"shop.box",`},
+		{name: "the schema of one", path: "/shop.box", wantCode: 200, want: `"schema":{"$schema":"https://json-schema.org/draft/2020-12/schema"`},
 		{name: "none of that name", path: "/shop.none", wantCode: 404, want: `availabletemplates.subresources.template.kubevirt.io \"shop.none\" not found`},
 		{name: "a table", path: "", accept: table, wantCode: 200, want: `"rows":[{"cells":["shop.box","","Unknown",true,"","NAME*,SIZE,PASSWORD,UNUSED","its readiness is not reported yet"],"object":{"kind":"PartialObjectMetadata"`},
 		{name: "a table of one", path: "/shop.box", accept: table, wantCode: 200, want: `"kind":"Table"`},
@@ -309,7 +317,7 @@ func TestAvailableTemplatesOverHTTP(t *testing.T) {
 func TestATemplateThatDoesNotCompileIsNotAllowed(t *testing.T) {
 	object := &templatev1beta1.VirtualMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "broken"}}
 	object.Status.Conditions = []metav1.Condition{{Type: "Valid", Status: "False"}, {Type: "Ready", Status: "False", Reason: "InvalidConfiguration", Message: "it has no VirtualMachine"}}
-	got, err := availableTemplate(templatecache.Compile(object), "team-a", nil, approval.Question{})
+	got, err := described(templatecache.Compile(object))
 	want := v1beta1.AvailableTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop.broken", Namespace: "team-a"},
 		Ready:      v1beta1.Readiness{Status: "False", Reason: "InvalidConfiguration", Message: "it has no VirtualMachine"},
@@ -321,5 +329,55 @@ func TestATemplateThatDoesNotCompileIsNotAllowed(t *testing.T) {
 	}
 	if _, err := json.Marshal(got); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRetainedDescriptions lists the same templates in different namespaces, before and after what they depend on has changed.
+func TestRetainedDescriptions(t *testing.T) {
+	h := &handler{version: versions[0]}
+	stored := templateOf(t, "{name: X, value: a}")
+	stored.UID, stored.ResourceVersion = "u", "1"
+	later := *stored
+	later.ResourceVersion = "2"
+	list := func(t *testing.T, namespace string, stored *templatecache.Template, approvals ...*approval.Approval) string {
+		t.Helper()
+		a := &availability{target: namespace, user: authenticationv1.UserInfo{Username: "ada"}, approvals: approvals, templates: []*templatecache.Template{stored}}
+		got, err := h.encode(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := a.describe(stored)
+		if err := addSchema(&one); err != nil {
+			t.Fatal(err)
+		}
+		want := v1beta1.AvailableTemplateList{Items: []v1beta1.AvailableTemplate{one}}
+		want.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("AvailableTemplateList"))
+		raw, err := json.Marshal(want)
+		if err != nil || string(raw) != string(got) {
+			t.Errorf("%s\nwant %s (%v)", got, raw, err)
+		}
+		return string(got)
+	}
+	for i, tc := range []struct {
+		namespace   string
+		stored      *templatecache.Template
+		approvals   []*approval.Approval
+		wantEntries int
+	}{
+		{"team-a", stored, nil, 1},
+		{"team-b", stored, nil, 1},
+		{"team-b", stored, []*approval.Approval{approvalOf(t, "a", "{name: X, allowed: [a]}")}, 2},
+		{"team-a", &later, nil, 3},
+		{"team-a", stored, nil, 3},
+	} {
+		list(t, tc.namespace, tc.stored, tc.approvals...)
+		if len(h.descriptions.entries) != tc.wantEntries {
+			t.Errorf("%d: %d descriptions are retained", i, len(h.descriptions.entries))
+		}
+	}
+	large := make([]byte, maximumEncoded)
+	h.descriptions.put(descriptionKey{template: "large"}, large)
+	if len(h.descriptions.entries) != 1 || h.descriptions.size != len(large) {
+		t.Errorf("beyond the limit, %d of %d bytes are retained", len(h.descriptions.entries), h.descriptions.size)
 	}
 }

@@ -66,7 +66,7 @@ func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 		"schema":      anything("Schema is a JSON Schema, draft 2020-12, of the parameters of a request to process and create."),
 	})
 	item := spec.Schema{SchemaProps: spec.SchemaProps{Ref: ref(util.GetCanonicalTypeName(v1beta1.AvailableTemplate{}))}}
-	definitions[util.GetCanonicalTypeName(v1beta1.AvailableTemplateList{})] = object("AvailableTemplateList is a list of AvailableTemplates, sorted by name.", []string{"items"}, map[string]spec.Schema{
+	definitions[util.GetCanonicalTypeName(v1beta1.AvailableTemplateList{})] = object("AvailableTemplateList is a list of AvailableTemplates, sorted by namespace and name of the template.", []string{"items"}, map[string]spec.Schema{
 		"items": list(item, "Items are the templates."),
 	})
 	return definitions

@@ -105,6 +105,8 @@ type handler struct {
 	options    Options
 	serializer runtime.NegotiatedSerializer
 	version    schema.GroupVersion
+	// descriptions are those of templates that users may use.
+	descriptions descriptions
 }
 
 // service is the web service of the version, with a route for each resource.

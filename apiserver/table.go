@@ -3,6 +3,7 @@ package apiserver
 import (
 	"fmt"
 	"mime"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -23,8 +24,8 @@ func asTable(accept string) bool {
 	return false
 }
 
-// tableOf returns the templates as a table. include is what its rows have of their objects.
-func tableOf(items []v1beta1.AvailableTemplate, include string) (*metav1.Table, error) {
+// table returns the templates as a table. include is what its rows have of their objects.
+func (a *availability) table(include string) (reply, error) {
 	table := &metav1.Table{
 		ColumnDefinitions: []metav1.TableColumnDefinition{
 			{Name: "Name", Type: "string", Format: "name", Description: "Namespace and name of the template."},
@@ -38,8 +39,9 @@ func tableOf(items []v1beta1.AvailableTemplate, include string) (*metav1.Table, 
 		Rows: []metav1.TableRow{},
 	}
 	table.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Table"))
-	for i := range items {
-		item := &items[i]
+	for _, t := range a.templates {
+		one := a.describe(t)
+		item := &one
 		item.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("AvailableTemplate"))
 		row := metav1.TableRow{Cells: []any{
 			item.Name, item.DisplayName, string(item.Ready.Status), item.Allowed, approvalsCell(item), parametersCell(item), reasonCell(item),
@@ -47,17 +49,20 @@ func tableOf(items []v1beta1.AvailableTemplate, include string) (*metav1.Table, 
 		switch metav1.IncludeObjectPolicy(include) {
 		case metav1.IncludeNone:
 		case metav1.IncludeObject:
+			if err := addSchema(item); err != nil {
+				return reply{}, err
+			}
 			row.Object = runtime.RawExtension{Object: item}
 		case "", metav1.IncludeMetadata:
 			partial := &metav1.PartialObjectMetadata{ObjectMeta: item.ObjectMeta}
 			partial.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
 			row.Object = runtime.RawExtension{Object: partial}
 		default:
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("includeObject must be None, Metadata or Object, not %q", include))
+			return reply{}, apierrors.NewBadRequest(fmt.Sprintf("includeObject must be None, Metadata or Object, not %q", include))
 		}
 		table.Rows = append(table.Rows, row)
 	}
-	return table, nil
+	return reply{body: table, code: http.StatusOK}, nil
 }
 
 func approvalsCell(item *v1beta1.AvailableTemplate) string {

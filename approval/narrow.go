@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
@@ -35,13 +38,12 @@ type Narrowing struct {
 // user-specified fields. It returns neither defaults nor listed values of sensitive parameters.
 func Narrow(approvals []*Approval, q Question, declared NarrowDeclarations) Narrowing {
 	q.Declared = declared
-	unapproved := []v1beta1.TemplateVariant{{Parameters: withoutApproval(declared)}}
 	if len(approvals) == 0 {
-		return Narrowing{Allowed: true, Variants: unapproved}
+		return Narrowing{Allowed: true, Variants: withoutApproval(declared)}
 	}
 	n := Narrowing{Enforcement: strictest(notExempting(approvals, q))}
 	if exempt(approvals, q.User) {
-		n.Allowed, n.Variants = true, unapproved
+		n.Allowed, n.Variants = true, withoutApproval(declared)
 		return n
 	}
 	var near, far []Objection
@@ -66,9 +68,18 @@ func Narrow(approvals []*Approval, q Question, declared NarrowDeclarations) Narr
 		n.Objections = far
 	}
 	if n.Enforcement != v1alpha1.EnforcementDeny {
-		n.Allowed, n.Variants = true, unapproved
+		n.Allowed, n.Variants = true, withoutApproval(declared)
 	}
 	return n
+}
+
+// NarrowingKey returns a text that is equal for two users of a namespace if Narrow returns the same for both, also after approvals were changed back.
+func NarrowingKey(approvals []*Approval, user authenticationv1.UserInfo) string {
+	var key strings.Builder
+	for _, a := range approvals {
+		fmt.Fprintf(&key, "%s %s %d %t %t;", a.name, a.uid, a.generation, a.Serves(user), a.Exempts(user))
+	}
+	return key.String()
 }
 
 // add adds a variant, or the approval to the variant with the same parameters.
@@ -96,17 +107,18 @@ func (a *Approval) inapplicable(q Question) string {
 		}
 	}
 	if !a.Serves(q.User) {
-		return fmt.Sprintf("it does not serve user %q", shown(q.User.Username))
+		return "it does not serve you"
 	}
 	return ""
 }
 
-func withoutApproval(declared NarrowDeclarations) []v1beta1.AvailableParameter {
+// withoutApproval returns the variant of a user who needs no approval.
+func withoutApproval(declared NarrowDeclarations) []v1beta1.TemplateVariant {
 	var parameters []v1beta1.AvailableParameter
 	for _, p := range declared.Parameters() {
 		parameters = append(parameters, available(p).hidden())
 	}
-	return parameters
+	return []v1beta1.TemplateVariant{{Parameters: parameters}}
 }
 
 // narrow returns the parameters with the values that the approval allows, and an objection for each parameter for which it allows none.

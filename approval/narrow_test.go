@@ -185,7 +185,7 @@ func TestNarrow(t *testing.T) {
 		},
 		{
 			name: "it is for others", approvals: []string{"subjects: [{kind: User, name: bob}]"},
-			want: approval.Narrowing{Enforcement: deny, Objections: []approval.Objection{{Approval: "a", Field: reference, Message: `it does not serve user "ada"`}}},
+			want: approval.Narrowing{Enforcement: deny, Objections: []approval.Objection{{Approval: "a", Field: reference, Message: "it does not serve you"}}},
 		},
 		{
 			name: "the user is exempt", approvals: []string{other + "\nexemptSubjects: [{kind: User, name: ada}]"},
@@ -231,5 +231,29 @@ func TestNarrow(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestNarrowingKey(t *testing.T) {
+	ada, bob := authenticationv1.UserInfo{Username: "ada"}, authenticationv1.UserInfo{Username: "bob"}
+	all, some := compiled(t, "{}"), compiled(t, "subjects: [{kind: User, name: bob}]")
+	if approval.NarrowingKey(all, ada) != approval.NarrowingKey(all, bob) {
+		t.Error("two users whom an approval serves have different keys")
+	}
+	if approval.NarrowingKey(some, ada) == approval.NarrowingKey(some, bob) {
+		t.Error("users whom an approval serves, and does not serve, have the same key")
+	}
+	exempting := compiled(t, "exemptSubjects: [{kind: User, name: bob}]")
+	if approval.NarrowingKey(exempting, ada) == approval.NarrowingKey(exempting, bob) {
+		t.Error("users whom an approval exempts, and does not exempt, have the same key")
+	}
+	changed := object(t, "a", "{}")
+	changed.Generation = 2
+	later, err := approval.Compile(changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if approval.NarrowingKey(all, ada) == approval.NarrowingKey([]*approval.Approval{later}, ada) || approval.NarrowingKey(nil, ada) != "" {
+		t.Error("a changed approval has the key of the one before")
 	}
 }

@@ -205,7 +205,8 @@ type AvailableParameter struct {
 	Requirements []string `json:"requirements,omitempty"`
 }
 
-// AvailableTemplateList is a list of AvailableTemplates, sorted by name.
+// AvailableTemplateList is a list of AvailableTemplates, sorted by namespace and name of the
+// template.
 //
 // +kubebuilder:object:root=true
 type AvailableTemplateList struct {
