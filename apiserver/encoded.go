@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -51,12 +50,11 @@ func (d *descriptions) put(key descriptionKey, description []byte) {
 // encode returns the list of templates as JSON.
 func (h *handler) encode(a *availability) (encoded, error) {
 	approvals := approval.NarrowingKey(a.approvals, a.user)
-	var out bytes.Buffer
-	fmt.Fprintf(&out, `{"kind":"AvailableTemplateList","apiVersion":%q,"items":[`, h.version)
-	for i, t := range a.templates {
-		if i > 0 {
-			out.WriteByte(',')
-		}
+	// The whole is large, so it is allocated once.
+	parts := make([][]byte, 0, 2*len(a.templates))
+	head := fmt.Sprintf(`{"kind":"AvailableTemplateList","apiVersion":%q,"items":[`, h.version)
+	size := len(head) + len("]}")
+	for _, t := range a.templates {
 		metadata, err := json.Marshal(a.metadata(t))
 		if err != nil {
 			return nil, apierrors.NewInternalError(fmt.Errorf("encoding the metadata of template %s: %w", availableName(t), err))
@@ -65,13 +63,19 @@ func (h *handler) encode(a *availability) (encoded, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.WriteString(`{"metadata":`)
-		out.Write(metadata)
-		out.WriteByte(',')
-		out.Write(description[1:])
+		parts = append(parts, metadata, description)
+		size += len(`{"metadata":,`) + len(metadata) + len(description)
 	}
-	out.WriteString("]}")
-	return out.Bytes(), nil
+	out := append(make([]byte, 0, size), head...)
+	for i := 0; i < len(parts); i += 2 {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, `{"metadata":`...)
+		out = append(append(out, parts[i]...), ',')
+		out = append(out, parts[i+1][1:]...)
+	}
+	return append(out, "]}"...), nil
 }
 
 // description returns a template as JSON, without its metadata.

@@ -33,7 +33,7 @@ func (a *availability) table(include string) (reply, error) {
 			{Name: "Ready", Type: "string", Description: "Whether VirtualMachines can be created from the template now."},
 			{Name: "Allowed", Type: "boolean", Description: "Whether an approval of the namespace allows it, or none is needed."},
 			{Name: "Approvals", Type: "string", Description: "The approvals that allow it."},
-			{Name: "Parameters", Type: "string", Description: "The parameters that may be given, those that must be given with a star.", Priority: 1},
+			{Name: "Parameters", Type: "string", Description: "The parameters that may be given, with a star behind those that must be given.", Priority: 1},
 			{Name: "Reason", Type: "string", Description: "Why it is not ready or not allowed.", Priority: 1},
 		},
 		Rows: []metav1.TableRow{},
@@ -44,7 +44,7 @@ func (a *availability) table(include string) (reply, error) {
 		item := &one
 		item.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("AvailableTemplate"))
 		row := metav1.TableRow{Cells: []any{
-			item.Name, item.DisplayName, string(item.Ready.Status), item.Allowed, approvalsCell(item), parametersCell(item), reasonCell(item),
+			item.Name, item.DisplayName, string(item.Ready.Status), item.Allowed, approvalsCell(item), strings.Join(item.SettableParameters(), ","), reasonCell(item),
 		}}
 		switch metav1.IncludeObjectPolicy(include) {
 		case metav1.IncludeNone:
@@ -71,22 +71,6 @@ func approvalsCell(item *v1beta1.AvailableTemplate) string {
 		names = append(names, variant.Approvals...)
 	}
 	slices.Sort(names)
-	return strings.Join(names, ",")
-}
-
-func parametersCell(item *v1beta1.AvailableTemplate) string {
-	var names []string
-	for _, variant := range item.Variants {
-		for _, p := range variant.Parameters {
-			name := p.Name
-			if p.Required {
-				name += "*"
-			}
-			if !p.Fixed && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
 	return strings.Join(names, ",")
 }
 

@@ -1,6 +1,8 @@
 package v1beta1
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -80,6 +82,30 @@ type AvailableTemplate struct {
 	//
 	// +optional
 	Schema *runtime.RawExtension `json:"schema,omitempty"`
+}
+
+// SettableParameters returns the names of the parameters that a variant lets users set, with a
+// star behind those that every variant requires.
+func (t *AvailableTemplate) SettableParameters() []string {
+	var names []string
+	required := map[string]int{}
+	for _, variant := range t.Variants {
+		for i := range variant.Parameters {
+			p := &variant.Parameters[i]
+			if !p.Fixed && !slices.Contains(names, p.Name) {
+				names = append(names, p.Name)
+			}
+			if p.Required {
+				required[p.Name]++
+			}
+		}
+	}
+	for i, name := range names {
+		if required[name] == len(t.Variants) {
+			names[i] += "*"
+		}
+	}
+	return names
 }
 
 // Readiness is the condition Ready of a template.

@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 
@@ -15,7 +16,6 @@ import (
 	"github.com/vmstencil/stencil/test/bench/load"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
-	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
@@ -102,7 +102,14 @@ func govern(ctx context.Context, stencil *platform.Platform) error {
 	for i := range catalogue.Namespaces {
 		gen.Approves(catalogue.Namespace(i) + "/*")(approval)
 	}
-	return harness.Apply(ctx, stencil.Plane, gen.Manifest(gen.Namespace(target), approval))
+	result, err := stencil.Plane.Kubectl(ctx, nil, gen.Manifest(gen.Namespace(target), approval), "apply", "-f", "-")
+	if err == nil && result.Code != 0 {
+		err = errors.New(result.Stderr)
+	}
+	if err != nil {
+		return fmt.Errorf("creating a governed namespace: %w", err)
+	}
+	return nil
 }
 
 // idle sends requests to a server that does nothing.

@@ -21,6 +21,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
+	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
 // market is where templates are used: they are in golden, team is governed, and free is not.
@@ -221,7 +222,7 @@ func TestAvailableTemplates(t *testing.T) {
 		if want := "NAME TITLE READY ALLOWED APPROVALS golden.gone True true a-golden golden.other True false golden.small Small Linux True true a-golden,b-golden golden.waiting False true a-golden"; table() != want {
 			t.Errorf("%s\nwant %s", table(), want)
 		}
-		if want := "golden.small Small Linux True true a-golden,b-golden NAME*,CORES*,SIZE,LOG,ZONE,TOKEN"; table("-o", "wide", "--no-headers", "-l", "os=linux") != want {
+		if want := "golden.small Small Linux True true a-golden,b-golden NAME*,CORES,SIZE,LOG,ZONE,TOKEN"; table("-o", "wide", "--no-headers", "-l", "os=linux") != want {
 			t.Errorf("%s\nwant %s", table("-o", "wide", "--no-headers", "-l", "os=linux"), want)
 		}
 		for _, tc := range []struct{ want, line string }{
@@ -251,6 +252,36 @@ func TestAvailableTemplates(t *testing.T) {
 	})
 
 	t.Run("the schema permits what process allows", func(t *testing.T) { m.compare(t, small) })
+
+	t.Run("stencilctl", func(t *testing.T) {
+		for _, tc := range []struct {
+			as               *controlplane.User
+			line             string
+			wantCode         int
+			wantOut, wantErr string
+		}{
+			{m.eve, "templates -o name", 0, "golden/gone\ngolden/other\ngolden/small\ngolden/waiting\n", ""},
+			{m.eve, "templates", 0, "golden/small     Small Linux   True    a-golden or b-golden   NAME*,CORES,SIZE,LOG,ZONE,TOKEN\n", ""},
+			{m.eve, "templates", 0, "golden/other: metadata.annotations[template.kubevirt.io/template-ref]: it does not approve the template (approval \"a-golden\")\n", ""},
+			{m.eve, "templates", 0, "golden/waiting: not ready: ", ""},
+			{m.rita, "templates -o name", 0, "golden/small\n", ""},
+			{m.nina, "templates", 0, "", "You may use no template for VirtualMachines in namespace "},
+			{m.rita, "schema golden/small", 0, "\"title\": \"Approval a-golden\"", ""},
+			{m.rita, "schema golden/other", 3, "", "template golden/other does not exist, or you may not use it, or the cluster does not serve"},
+			{m.eve, "schema golden/other", 3, "", "no VirtualMachine of template golden/other is allowed in namespace team:\n  metadata.annotations"},
+			{m.eve, "schema golden/", 2, "", "is no name of a template, want NAME or NAMESPACE/NAME"},
+		} {
+			ran, err := stencilctl.Command{Binary: binary, Kubeconfig: tc.as.Kubeconfig, Line: strings.ReplaceAll(tc.line, "golden", m.golden) + " -n " + m.team}.Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			names := strings.NewReplacer(m.golden, "golden", m.team, "team")
+			output, problems := names.Replace(ran.Output), names.Replace(ran.Problems)
+			if want := strings.Fields(tc.wantOut); ran.Code != tc.wantCode || !strings.Contains(strings.Join(strings.Fields(output), " "), strings.Join(want, " ")) || !strings.Contains(problems, tc.wantErr) {
+				t.Errorf("%s: %d\n%s%s", tc.line, ran.Code, output, problems)
+			}
+		}
+	})
 
 	t.Run("a deleted template", func(t *testing.T) {
 		mustKubectl(t, "", "delete", "vmt", "gone", "-n", m.golden)
