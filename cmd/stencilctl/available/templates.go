@@ -130,4 +130,3 @@ func allowedBy(item *v1beta1.AvailableTemplate) string {
 	}
 	return strings.Join(each, " or ")
 }
-

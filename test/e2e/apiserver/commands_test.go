@@ -181,6 +181,25 @@ func TestCommands(t *testing.T) {
 			golden.Compare(t, tc.name+", on a terminal", command, shown)
 		})
 	}
+	t.Run("the page about available templates", func(t *testing.T) {
+		const page = "../../../docs/available-templates.md"
+		text := string(testfile.Read(t, page))
+		for _, line := range []string{"get availabletemplates -n kiosk -o wide", "get availabletemplates booth.web -n kiosk -o yaml"} {
+			out := kubectl(t, fay, "", strings.Fields(line)...)
+			before, after, _ := strings.Cut(text, "$ kubectl "+line+"\n")
+			shown, rest, found := strings.Cut(after, "```\n")
+			if !found || out.Code != 0 {
+				t.Fatalf("kubectl %s: %+v", line, out)
+			}
+			if shown != out.Stdout && !*update {
+				t.Errorf("%s does not show what kubectl %s prints:\n%s", page, line, out.Stdout)
+			}
+			text = before + "$ kubectl " + line + "\n" + out.Stdout + "```\n" + rest
+		}
+		if *update {
+			testfile.Write(t, page, text)
+		}
+	})
 }
 
 // The output in the document was printed by one of the commands.
