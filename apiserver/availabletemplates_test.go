@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"sigs.k8s.io/yaml"
@@ -374,6 +375,13 @@ func TestRetainedDescriptions(t *testing.T) {
 		if len(h.descriptions.entries) != tc.wantEntries {
 			t.Errorf("%d: %d descriptions are retained", i, len(h.descriptions.entries))
 		}
+	}
+	huge := *stored
+	huge.ResourceVersion = "huge"
+	h.descriptions.put(descriptionKey{template: "u", version: "huge"}, make([]byte, maximumEncoded))
+	tooMany := &availability{templates: slices.Repeat([]*templatecache.Template{&huge}, maximumList/maximumEncoded)}
+	if _, err := h.encode(tooMany); !apierrors.IsRequestEntityTooLargeError(err) || !strings.Contains(err.Error(), "the list would be larger than 64 MiB: select some") {
+		t.Errorf("a list beyond the limit: %v", err)
 	}
 	large := make([]byte, maximumEncoded)
 	h.descriptions.put(descriptionKey{template: "large"}, large)

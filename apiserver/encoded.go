@@ -15,6 +15,9 @@ import (
 // encoded is a body that is JSON already.
 type encoded []byte
 
+// maximumList bounds a list, in bytes: template owners and cluster admins decide how large its items are.
+const maximumList = 64 << 20
+
 // maximumEncoded bounds the descriptions of templates that are retained, in bytes.
 const maximumEncoded = 16 << 20
 
@@ -64,7 +67,10 @@ func (h *handler) encode(a *availability) (encoded, error) {
 			return nil, err
 		}
 		parts = append(parts, metadata, description)
-		size += len(`{"metadata":,`) + len(metadata) + len(description)
+		if size += len(`{"metadata":,`) + len(metadata) + len(description); size > maximumList {
+			return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
+				"the list would be larger than %d MiB: select some of its templates, by a label selector or by name", maximumList>>20))
+		}
 	}
 	out := append(make([]byte, 0, size), head...)
 	for i := 0; i < len(parts); i += 2 {

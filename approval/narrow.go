@@ -77,7 +77,7 @@ func Narrow(approvals []*Approval, q Question, declared NarrowDeclarations) Narr
 func NarrowingKey(approvals []*Approval, user authenticationv1.UserInfo) string {
 	var key strings.Builder
 	for _, a := range approvals {
-		fmt.Fprintf(&key, "%s %s %d %t %t;", a.name, a.uid, a.generation, a.Serves(user), a.Exempts(user))
+		fmt.Fprintf(&key, "%s %s %d %t %t %s;", a.name, a.uid, a.generation, a.Serves(user), a.Exempts(user), a.denialMessage)
 	}
 	return key.String()
 }

@@ -247,6 +247,9 @@ func TestNarrowingKey(t *testing.T) {
 	if approval.NarrowingKey(exempting, ada) == approval.NarrowingKey(exempting, bob) {
 		t.Error("users whom an approval exempts, and does not exempt, have the same key")
 	}
+	if undecided := approval.Undecided; approval.NarrowingKey([]*approval.Approval{undecided("x")}, ada) == approval.NarrowingKey([]*approval.Approval{undecided("y")}, ada) {
+		t.Error("two reasons for which nothing is decided have the same key")
+	}
 	changed := object(t, "a", "{}")
 	changed.Generation = 2
 	later, err := approval.Compile(changed)
