@@ -44,7 +44,7 @@ type processed struct {
 
 // reply is a successful response.
 type reply struct {
-	// body is encoded as JSON.
+	// body is encoded as JSON, unless it is encoded already.
 	body     any
 	warnings []string
 	code     int
@@ -93,7 +93,12 @@ func (h *handler) answer(w http.ResponseWriter, request *http.Request, serve fun
 	for _, text := range done.warnings {
 		warning.AddWarning(request.Context(), "", text)
 	}
-	raw, err := json.Marshal(done.body)
+	var raw []byte
+	if body, is := done.body.(encoded); is {
+		raw = body
+	} else {
+		raw, err = json.Marshal(done.body)
+	}
 	contentType := runtime.ContentTypeJSON
 	if err == nil && prefersYAML(request.Header.Get("Accept")) {
 		contentType = runtime.ContentTypeYAML

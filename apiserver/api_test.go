@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +53,10 @@ func (s fakeTemplates) Synced() bool { return !s.unsynced }
 
 func (s fakeTemplates) Wait(_ context.Context, namespace, name string, _ time.Duration) *templatecache.Template {
 	return s.templates[namespace+"/"+name]
+}
+
+func (s fakeTemplates) List() []*templatecache.Template {
+	return slices.Collect(maps.Values(s.templates))
 }
 
 // recorder is a Creator that records its requests, and returns the failures first.
@@ -103,7 +109,16 @@ type fixture struct {
 	// groups are those of the user, team-a if nil.
 	groups []string
 	// defaults are nil if they are not filled in.
-	defaults *Defaults
+	defaults  *Defaults
+	approvals fakeApprovals
+	// broken makes permission checks fail.
+	broken bool
+}
+
+// asAda returns a context with the user ada.
+func asAda(t *testing.T, groups ...string) context.Context {
+	t.Helper()
+	return genericrequest.WithUser(t.Context(), &user.DefaultInfo{Name: "ada", UID: "7", Groups: groups, Extra: map[string][]string{"scope": {"all"}}})
 }
 
 func (f *fixture) do(t *testing.T, method, path, accept, sent string) *httptest.ResponseRecorder {
@@ -131,7 +146,11 @@ func (f *fixture) do(t *testing.T, method, path, accept, sent string) *httptest.
 		h := &handler{serializer: codecs, version: version, options: Options{
 			Templates: fakeTemplates{templates: map[string]*templatecache.Template{"shop/box": templatecache.Compile(&object)}, unsynced: f.unsynced},
 			Creator:   f.creator,
+			Approvals: f.approvals,
 			Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+				if f.broken {
+					return authorizer.DecisionNoOpinion, "", errors.New("the API server does not answer")
+				}
 				if f.allow != nil && f.allow(a) {
 					return authorizer.DecisionAllow, "", nil
 				}
@@ -146,8 +165,7 @@ func (f *fixture) do(t *testing.T, method, path, accept, sent string) *httptest.
 	if groups == nil {
 		groups = []string{"team-a"}
 	}
-	ctx := genericrequest.WithUser(t.Context(), &user.DefaultInfo{Name: "ada", UID: "7", Groups: groups, Extra: map[string][]string{"scope": {"all"}}})
-	ctx = warning.WithWarningRecorder(ctx, &f.warnings)
+	ctx := warning.WithWarningRecorder(asAda(t, groups...), &f.warnings)
 	request := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(sent))
 	if accept != "" {
 		request.Header.Set("Accept", accept)

@@ -1,6 +1,6 @@
 // Package apiserver is the aggregated API of templates: the group
 // subresources.template.kubevirt.io with virtualmachinetemplates/NAME/process and
-// /create, processedtemplates, and defaults.
+// /create, processedtemplates, availabletemplates, and defaults.
 //
 // It is a server of k8s.io/apiserver with everything that brings (delegated
 // authentication and authorization, audit, limits, metrics, health), and with routes
@@ -16,5 +16,8 @@
 // defaults has nothing to do with templates: it fills in the defaults that the guest of a VirtualMachine sees, with the code of the webhook that does it on
 // creation (package guestdefaults), and without admission. A user with permission to create it needs no other one.
 //
-// Templates come from a watch cache; process calls no other server but the API server, about the permission of the user.
+// availabletemplates lists the templates that a user may use for a VirtualMachine in a namespace, with the values that approvals allow (approval.Narrow)
+// and a JSON Schema of them (package jsonschema). A user with permission to list it needs no permission to read templates and approvals.
+//
+// Templates and approvals come from watch caches; process calls no other server but the API server, about the permission of the user.
 package apiserver

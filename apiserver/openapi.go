@@ -14,7 +14,7 @@ import (
 )
 
 // Definitions returns the definitions of the types of requests and responses. Those of Kubernetes come from the package that is generated for them.
-// Stencil defines four, and KubeVirt describes the largest part of them, a VirtualMachine.
+// Stencil defines the others, and KubeVirt describes the largest part of them, a VirtualMachine.
 func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	definitions := maps.Clone(extensionsopenapi.GetOpenAPIDefinitions(ref))
 	metadata := property(spec.Schema{SchemaProps: spec.SchemaProps{Ref: ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")}}, "")
@@ -51,6 +51,23 @@ func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 	definitions[util.GetCanonicalTypeName(kubevirtv1.VirtualMachine{})] = object("VirtualMachine is a VirtualMachine of kubevirt.io/v1 that is sent to have its defaults filled in, and returned with them.", []string{"spec"}, map[string]spec.Schema{
 		"spec":   anything("Spec is that of a VirtualMachine of kubevirt.io."),
 		"status": anything("Status is ignored."),
+	})
+	definitions[util.GetCanonicalTypeName(v1beta1.AvailableTemplate{})] = object("AvailableTemplate is a template that the caller may use for a VirtualMachine in the namespace of the request.", []string{"templateRef", "ready", "allowed"}, map[string]spec.Schema{
+		"templateRef": anything("TemplateRef names the template, by namespace and name."),
+		"displayName": text("DisplayName is the name for users, from annotation openshift.io/display-name."),
+		"description": text("Description is what the template is for, from annotation description."),
+		"icon":        text("Icon is the name of an icon, from annotation iconClass."),
+		"tags":        list(text(""), "Tags are those of annotation tags."),
+		"ready":       anything("Ready reports whether VirtualMachines can be created from the template now: status is True, False or Unknown, with reason and message."),
+		"allowed":     property(spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"boolean"}}}, "Allowed reports whether the approvals of the namespace allow a VirtualMachine of the template."),
+		"enforcement": text("Enforcement specifies what happens to a VirtualMachine that satisfies no approval. If empty, no approval selects the namespace."),
+		"variants":    list(anything("One way, with its approvals and parameters."), "Variants are the ways in which a VirtualMachine of the template is allowed: the values of its parameters must satisfy one of them."),
+		"reasons":     list(text(""), "Reasons are why no approval allows a VirtualMachine of the template."),
+		"schema":      anything("Schema is a JSON Schema, draft 2020-12, of the parameters of a request to process and create."),
+	})
+	item := spec.Schema{SchemaProps: spec.SchemaProps{Ref: ref(util.GetCanonicalTypeName(v1beta1.AvailableTemplate{}))}}
+	definitions[util.GetCanonicalTypeName(v1beta1.AvailableTemplateList{})] = object("AvailableTemplateList is a list of AvailableTemplates, sorted by namespace and name of the template.", []string{"items"}, map[string]spec.Schema{
+		"items": list(item, "Items are the templates."),
 	})
 	return definitions
 }

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/emicklei/go-restful/v3"
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
@@ -16,9 +17,11 @@ import (
 	templatev1beta1 "github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// resource is one of those of each version. They support only create.
+// resource is one of those of each version. Those without verbs support only create.
 type resource struct {
 	name, singular, subresource string
+	// verbs are those of a resource that is read, first that of the path.
+	verbs []string
 	// kind is that of the request or the response, in the group of the API if group is the zero value.
 	kind           string
 	group          schema.GroupVersion
@@ -33,14 +36,15 @@ type resource struct {
 }
 
 const (
-	templates = "virtualmachinetemplates"
-	defaults  = "defaults"
-	namespace = "namespace"
-	name      = "name"
+	templates          = "virtualmachinetemplates"
+	availableTemplates = "availabletemplates"
+	defaults           = "defaults"
+	namespace          = "namespace"
+	name               = "name"
 )
 
 func (h *handler) resources() []resource {
-	return []resource{
+	resources := []resource{
 		{
 			name: templates, subresource: "process", kind: "ProcessOptions",
 			path:      "/namespaces/{namespace}/virtualmachinetemplates/{name}/process",
@@ -71,19 +75,45 @@ func (h *handler) resources() []resource {
 			off: h.options.Defaults == nil,
 		},
 	}
+	if h.version == v1beta1.GroupVersion {
+		resources = append(resources, h.availableResources()...)
+	}
+	return resources
+}
+
+// availableResources are those of templates that a user may use. The deprecated version does not have them.
+func (h *handler) availableResources() []resource {
+	list := resource{
+		name: availableTemplates, singular: "availabletemplate", kind: "AvailableTemplate", verbs: []string{"list", "get"},
+		path:      "/namespaces/{namespace}/availabletemplates",
+		doc:       "list the VirtualMachineTemplates that the caller may use for a VirtualMachine in the namespace",
+		operation: "listNamespacedAvailableTemplate",
+		writes:    v1beta1.AvailableTemplateList{}, code: http.StatusOK, serve: h.answering(h.listAvailable),
+	}
+	one := list
+	one.verbs, one.path, one.off = []string{"get"}, list.path+"/{name}", true
+	one.doc, one.operation = "return one of them", "readNamespacedAvailableTemplate"
+	one.writes, one.serve = v1beta1.AvailableTemplate{}, h.answering(h.getAvailable)
+	return []resource{list, one}
 }
 
 // route adds the resource to a web service.
 func (r resource) route(service *restful.WebService, version schema.GroupVersion) {
-	serve := metrics.InstrumentRouteFunc("POST", version.Group, version.Version, r.name, r.subresource, "resource", metrics.APIServerComponent, false, "", r.serve)
-	route := service.POST(r.path).To(serve).
+	verb, route := "POST", service.POST(r.path)
+	if r.verbs != nil {
+		verb, route = strings.ToUpper(r.verbs[0]), service.GET(r.path)
+	}
+	serve := metrics.InstrumentRouteFunc(verb, version.Group, version.Version, r.name, r.subresource, "resource", metrics.APIServerComponent, false, "", r.serve)
+	route.To(serve).
 		Doc(r.doc).
 		Operation(r.operation+version.Version).
-		Param(service.PathParameter(namespace, "namespace of the template, or of the VirtualMachine that is sent").DataType("string")).
-		Reads(r.reads).
+		Param(service.PathParameter(namespace, "namespace of the template, or of the VirtualMachine that is sent or created").DataType("string")).
 		Returns(r.code, http.StatusText(r.code), r.writes).
 		Writes(r.writes)
-	if r.subresource != "" {
+	if r.reads != nil {
+		route.Reads(r.reads)
+	}
+	if strings.Contains(r.path, "{name}") {
 		route.Param(service.PathParameter(name, "name of the template").DataType("string"))
 	}
 	if r.subresource == "create" {
@@ -102,7 +132,10 @@ func listed(resources []resource) []metav1.APIResource {
 		}
 		one := metav1.APIResource{
 			Name: each.name, SingularName: each.singular, Namespaced: true,
-			Group: each.group.Group, Version: each.group.Version, Kind: each.kind, Verbs: metav1.Verbs{"create"},
+			Group: each.group.Group, Version: each.group.Version, Kind: each.kind, Verbs: each.verbs,
+		}
+		if one.Verbs == nil {
+			one.Verbs = metav1.Verbs{"create"}
 		}
 		if each.subresource != "" {
 			one.Name += "/" + each.subresource

@@ -30,6 +30,8 @@ var versions = []schema.GroupVersion{v1beta1.GroupVersion, v1alpha1.GroupVersion
 type Templates interface {
 	Synced() bool
 	Wait(ctx context.Context, namespace, name string, timeout time.Duration) *templatecache.Template
+	// List returns all templates, in a slice that the caller may change.
+	List() []*templatecache.Template
 }
 
 // Creator creates VirtualMachines on behalf of a user; a Delegate does.
@@ -44,10 +46,11 @@ type Creator interface {
 // Options are what the API needs.
 type Options struct {
 	Templates Templates
+	Approvals Approvals
 	Creator   Creator
 	// Sizes resolves the instance types and preferences of VirtualMachines for rules.
 	Sizes sizing.Resolver
-	// Authorizer decides whether a user may create in another namespace.
+	// Authorizer decides whether a user may use a template, and create in another namespace.
 	Authorizer authorizer.Authorizer
 	// Defaults fill in defaults. If nil, requests for them are answered with 404.
 	Defaults *Defaults
@@ -102,6 +105,8 @@ type handler struct {
 	options    Options
 	serializer runtime.NegotiatedSerializer
 	version    schema.GroupVersion
+	// descriptions are those of templates that users may use.
+	descriptions descriptions
 }
 
 // service is the web service of the version, with a route for each resource.

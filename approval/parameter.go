@@ -115,7 +115,7 @@ func (c *valueCheck) secretive() bool {
 	return false
 }
 
-func (c *valueCheck) describeExpression() string {
+func (c *constraint) describeExpression() string {
 	if c.Message != "" {
 		return c.Message
 	}

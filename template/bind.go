@@ -87,6 +87,12 @@ func (p *parameter) validate(value string) *field.Error {
 	return p.check(value, p.at())
 }
 
+// Accepts reports whether a value satisfies the declaration of the parameter of this name.
+func (c *Compiled) Accepts(name, value string) bool {
+	i := c.find(name)
+	return i >= 0 && c.parameters[i].validate(value) == nil
+}
+
 // unknown reports the given values without a parameter. It shows none of them: a misspelt password is a password.
 func (c *Compiled) unknown(values map[string]string, problems *problems) {
 	var unknown []string

@@ -180,3 +180,17 @@ func TestBindPassesOnThatRandomnessFailed(t *testing.T) {
 		t.Error("got an InvalidError, but neither the template nor the values are at fault")
 	}
 }
+
+func TestAccepts(t *testing.T) {
+	compiled := compile(t, `
+parameters: [{name: CORES, type: int, maximum: 8, value: "1"}, {name: TIER, required: true, enum: [front, back]}, {name: NOTE}]
+virtualMachine: {metadata: {generateName: a-}, spec: {template: {spec: {}}}}`)
+	for value, want := range map[[2]string]bool{
+		{"CORES", "8"}: true, {"CORES", "9"}: false, {"CORES", ""}: false, {"TIER", "front"}: true, {"TIER", "side"}: false, {"TIER", ""}: false,
+		{"NOTE", ""}: true, {"NOTE", "a\nb"}: false, {"MISSING", "x"}: false,
+	} {
+		if got := compiled.Accepts(value[0], value[1]); got != want {
+			t.Errorf("%s accepts %q: %t", value[0], value[1], got)
+		}
+	}
+}

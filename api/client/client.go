@@ -1,6 +1,6 @@
 // Package client is a typed Go client for Stencil: a generated clientset for its
-// CustomResourceDefinitions, and calls for process, create, processedtemplates and defaults of
-// the aggregated API.
+// CustomResourceDefinitions, and calls for process, create, processedtemplates, defaults and
+// availabletemplates of the aggregated API.
 //
 // It is a separate Go module, so that a program that needs only the types of package api
 // does not depend on client-go.
@@ -27,6 +27,7 @@ const (
 	templates          = "virtualmachinetemplates"
 	processedTemplates = "processedtemplates"
 	defaults           = "defaults"
+	availableTemplates = "availabletemplates"
 )
 
 // Client is a client for all APIs that Stencil serves. It is safe for concurrent use.
@@ -124,6 +125,24 @@ func (s Subresources) FillDefaults(ctx context.Context, vm *kubevirtv1.VirtualMa
 		return nil, fmt.Errorf("decoding the VirtualMachine: %w", err)
 	}
 	return filled, nil
+}
+
+// AvailableTemplates lists the templates that the caller may use for VirtualMachines in the
+// namespace, with the values of their parameters that the approvals of the namespace allow. It
+// requires permission to list availabletemplates, and none to read the templates. Of the options,
+// the label selector and a field selector of metadata.name have an effect.
+func (s Subresources) AvailableTemplates(ctx context.Context, options metav1.ListOptions) (*v1beta1.AvailableTemplateList, error) {
+	found := &v1beta1.AvailableTemplateList{}
+	request := s.client.subresources.Get().Namespace(s.namespace).Resource(availableTemplates)
+	for name, value := range map[string]string{"labelSelector": options.LabelSelector, "fieldSelector": options.FieldSelector} {
+		if value != "" {
+			request.Param(name, value)
+		}
+	}
+	if err := request.Do(ctx).Into(found); err != nil {
+		return nil, err
+	}
+	return found, nil
 }
 
 func (s Subresources) call(template, subresource string, options *v1beta1.ProcessOptions) *rest.Request {

@@ -142,6 +142,22 @@ func TestDefaultsOfAVirtualMachine(t *testing.T) {
 	}
 }
 
+func TestAvailableTemplates(t *testing.T) {
+	c, last := serve(t, http.StatusOK, `{"apiVersion": "subresources.template.kubevirt.io/v1beta1", "kind": "AvailableTemplateList",
+		"items": [{"metadata": {"name": "golden.fedora"}, "templateRef": {"namespace": "golden", "name": "fedora"}, "allowed": true, "schema": {"type": "object"}}]}`)
+	got, err := c.Subresources("team-a").AvailableTemplates(t.Context(), metav1.ListOptions{LabelSelector: "os=linux"})
+	if err != nil || len(got.Items) != 1 || got.Items[0].TemplateRef.Name != "fedora" || !got.Items[0].Allowed || string(got.Items[0].Schema.Raw) != `{"type": "object"}` {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if want := "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/team-a/availabletemplates?labelSelector=os%3Dlinux"; last.URI != want {
+		t.Errorf("%+v, want %s", last, want)
+	}
+	c, _ = serve(t, http.StatusForbidden, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "no"}`)
+	if _, err := c.Subresources("team-a").AvailableTemplates(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestARefusalIsAnErrorOfTheAPI(t *testing.T) {
 	c, _ := serve(t, http.StatusUnprocessableEntity, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422, "message": "no",
 		"details": {"causes": [{"field": "parameters[NAME]", "message": "Required value"}]}}`)

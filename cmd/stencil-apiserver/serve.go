@@ -24,6 +24,7 @@ import (
 	"github.com/vmstencil/stencil/apiserver"
 	"github.com/vmstencil/stencil/apiserver/frontproxy"
 	"github.com/vmstencil/stencil/apiserver/servingcert"
+	approvalcache "github.com/vmstencil/stencil/cache/approvals"
 	instancetypecache "github.com/vmstencil/stencil/cache/instancetypes"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/certificates"
@@ -44,6 +45,12 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 		return err
 	}
 	templates, err := templatecache.New(templatecache.Options{Config: config, Logger: logger.WithName("templatecache"), Registerer: registry})
+	if err != nil {
+		return err
+	}
+	approvals, err := approvalcache.New(approvalcache.Options{
+		Config: config, Logger: logger.WithName("approvalcache"), Registerer: registry, ExcludedNamespaces: []string{o.certificates.Namespace},
+	})
 	if err != nil {
 		return err
 	}
@@ -68,8 +75,8 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	if err != nil {
 		return err
 	}
-	checks = append(checks, synced("templates", templates), healthz.NamedCheck("certificate", source.Ready))
-	server, err := newServer(o, config, source, checks, apiserver.Options{Templates: templates, Sizes: sizes, Defaults: defaults})
+	checks = append(checks, synced("templates", templates), synced("approvals", approvals), healthz.NamedCheck("certificate", source.Ready))
+	server, err := newServer(o, config, source, checks, apiserver.Options{Templates: templates, Approvals: approvals, Sizes: sizes, Defaults: defaults})
 	if err != nil {
 		return err
 	}
@@ -78,6 +85,7 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	}
 	group.Go(func() error { return sizes.Start(needed) })
 	group.Go(func() error { return templates.Start(needed) })
+	group.Go(func() error { return approvals.Start(needed) })
 	serving, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// The server ends when a dependency fails.

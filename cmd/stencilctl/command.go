@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/approve"
+	"github.com/vmstencil/stencil/cmd/stencilctl/available"
 	"github.com/vmstencil/stencil/cmd/stencilctl/capture"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/convert"
@@ -59,6 +60,8 @@ Exit codes: 0 success; 1 there are findings, such as a policy that denies; 2 the
 	root.SetVersionTemplate(displayName(path) + " {{.Version}}\n")
 	root.AddCommand(
 		policy.NewCommand(streams),
+		available.NewTemplates(streams),
+		available.NewSchema(streams),
 		process.NewProcess(streams),
 		process.NewCreate(streams),
 		lint.NewCommand(streams),

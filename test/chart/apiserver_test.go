@@ -20,7 +20,7 @@ func TestTheAggregatedAPIServer(t *testing.T) {
 	v1beta1, v1alpha1 := "APIService/v1beta1.subresources.template.kubevirt.io", "APIService/v1alpha1.subresources.template.kubevirt.io"
 	all := []string{v1beta1, v1alpha1, "Deployment/stencil-apiserver", "Service/stencil-apiserver", "ServiceAccount/stencil-apiserver", "PodDisruptionBudget/stencil-apiserver",
 		"ClusterRole/stencil-apiserver", "Role/stencil-apiserver", "ClusterRoleBinding/stencil-apiserver", "RoleBinding/stencil-apiserver", "RoleBinding/stencil-apiserver-authentication-reader",
-		"ClusterRole/stencil-template-process", "ClusterRole/stencil-template-create"}
+		"ClusterRole/stencil-template-process", "ClusterRole/stencil-template-create", "ClusterRole/stencil-available-templates"}
 	const user = "system:serviceaccount:stencil-system:stencil-apiserver"
 	runRenderCases(t, map[string]renderCase{
 		"by default": {

@@ -100,33 +100,38 @@ func TestRightsOfPeople(t *testing.T) {
 func TestRightsOnSubresources(t *testing.T) {
 	plane := installed(t, install.Options{APIServerAddress: "localhost:1", Values: map[string]any{"defaulting": map[string]any{"enabled": true}}})
 	space := namespace(t, plane)
-	const process, create, sent, defaults = "virtualmachinetemplates/process", "virtualmachinetemplates/create", "processedtemplates", "defaults"
+	const process, create, sent, defaults, available = "virtualmachinetemplates/process", "virtualmachinetemplates/create", "processedtemplates", "defaults", "availabletemplates"
 	for role, tc := range map[string]struct{ may, not []string }{
-		"admin":                    {may: []string{process, create, sent, defaults}},
-		"edit":                     {may: []string{process, create, sent, defaults}},
-		"view":                     {not: []string{process, create, sent, defaults}},
-		"stencil-template-process": {may: []string{process, sent}, not: []string{create, defaults}},
-		"stencil-template-create":  {may: []string{create}, not: []string{process, sent, defaults}},
-		"stencil-template-user":    {not: []string{process, create, sent, defaults}},
-		"stencil-defaults":         {may: []string{defaults}, not: []string{process, create, sent}},
+		"admin":                       {may: []string{process, create, sent, defaults, available}},
+		"edit":                        {may: []string{process, create, sent, defaults, available}},
+		"view":                        {not: []string{process, create, sent, defaults, available}},
+		"stencil-template-process":    {may: []string{process, sent}, not: []string{create, defaults, available}},
+		"stencil-template-create":     {may: []string{create}, not: []string{process, sent, defaults, available}},
+		"stencil-template-user":       {not: []string{process, create, sent, defaults, available}},
+		"stencil-defaults":            {may: []string{defaults}, not: []string{process, create, sent, available}},
+		"stencil-available-templates": {may: []string{available}, not: []string{process, create, sent, defaults}},
 	} {
 		t.Run(role, func(t *testing.T) {
 			user := harness.User(t, plane, "caller-"+role)
 			harness.Bind(t, plane, user, space, role)
 			allowed := func(resource string) bool {
-				return may(t.Context(), t, plane, user, "create", "subresources.template.kubevirt.io", resource, space, "fedora")
+				verb := "create"
+				if resource == available {
+					verb = "list"
+				}
+				return may(t.Context(), t, plane, user, verb, "subresources.template.kubevirt.io", resource, space, "fedora")
 			}
 			for _, resource := range tc.may {
-				eventually(t, "the person may create "+resource, func() string {
+				eventually(t, "the user has permission for "+resource, func() string {
 					if !allowed(resource) {
-						return "may not create " + resource
+						return "has no permission for " + resource
 					}
 					return ""
 				})
 			}
 			for _, resource := range tc.not {
 				if allowed(resource) {
-					t.Errorf("may create %s", resource)
+					t.Errorf("has permission for %s", resource)
 				}
 			}
 		})

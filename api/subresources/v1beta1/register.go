@@ -25,6 +25,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&VirtualMachineTemplate{},
 		&ProcessOptions{},
 		&ProcessedVirtualMachineTemplate{},
+		&AvailableTemplate{},
+		&AvailableTemplateList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

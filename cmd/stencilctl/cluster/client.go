@@ -84,11 +84,17 @@ func resume(err error) (token string, expired bool) {
 // Get returns an object, or nil when there is none. The error is the API server's.
 func (c *Client) Get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (map[string]any, error) {
 	var object map[string]any
-	err := fetch(ctx, c.rest.Get().AbsPath(resourcePath(resource, namespace, name)), &object)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
+	_, err := c.GetInto(ctx, resource, namespace, name, &object)
 	return object, err
+}
+
+// GetInto decodes an object, and reports whether there is one. The error is the API server's.
+func (c *Client) GetInto(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into any) (found bool, err error) {
+	err = fetch(ctx, c.rest.Get().AbsPath(resourcePath(resource, namespace, name)), into)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // ResourceOf returns where objects of a kind are stored. It is empty if the cluster does not serve the kind.

@@ -19,13 +19,13 @@ import (
 	"github.com/vmstencil/stencil/test/bench/load"
 )
 
-const (
-	namespaces = 20
-	writers    = 16
-)
+// Namespaces is how many namespaces the templates are in.
+const Namespaces = 20
+
+const writers = 16
 
 // Namespace is where the template of a number is.
-func Namespace(number int) string { return fmt.Sprintf("catalogue-%02d", number%namespaces) }
+func Namespace(number int) string { return fmt.Sprintf("catalogue-%02d", number%Namespaces) }
 
 // Name is that of the template of a number.
 func Name(number int) string { return fmt.Sprintf("fedora-%05d", number) }
@@ -71,7 +71,7 @@ func Create(ctx context.Context, config *rest.Config, golden *v1beta1.VirtualMac
 	if err != nil {
 		return 0, fmt.Errorf("making a client of the API server: %w", err)
 	}
-	for number := range namespaces {
+	for number := range Namespaces {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace(number)}}
 		if _, err := core.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
 			return 0, fmt.Errorf("creating a namespace: %w", err)

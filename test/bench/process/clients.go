@@ -3,9 +3,11 @@ package process
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -13,8 +15,12 @@ import (
 	"github.com/vmstencil/stencil/test/bench/catalogue"
 	"github.com/vmstencil/stencil/test/bench/load"
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/platform"
 )
+
+// target is the namespace for which templates are listed.
+const target = "bench-team"
 
 // number is that of the requested template.
 const number = 0
@@ -35,6 +41,14 @@ func newClients(ctx context.Context, stencil *platform.Platform) (*clients, erro
 	}
 	if err := stencil.Plane.Grant(ctx, user, catalogue.Namespace(number), rights()...); err != nil {
 		return nil, err
+	}
+	for where, rule := range map[string]rbacv1.PolicyRule{
+		"":     {APIGroups: []string{"template.kubevirt.io"}, Resources: []string{"virtualmachinetemplates"}, Verbs: []string{"use"}},
+		target: {APIGroups: []string{group}, Resources: []string{"availabletemplates"}, Verbs: []string{"list"}},
+	} {
+		if err := stencil.Plane.Grant(ctx, user, where, rule); err != nil {
+			return nil, err
+		}
 	}
 	c := &clients{user: user}
 	for range crowd {
@@ -69,6 +83,33 @@ func (c *clients) post(ctx context.Context, client int, path, dryRun string, bod
 
 func (c *clients) process(ctx context.Context, client int) error {
 	return c.named(c.post(ctx, client, c.template("process"), "", parameters))
+}
+
+// list requests all templates that the user may use in a governed namespace.
+func (c *clients) list(templates int) load.Send {
+	return func(ctx context.Context, client int) error {
+		answer, err := c.each[client].Get().AbsPath("/apis/" + group + "/v1beta1/namespaces/" + target + "/availabletemplates").Do(ctx).Raw()
+		if found := bytes.Count(answer, []byte(`"allowed":true`)); err == nil && found != templates {
+			err = fmt.Errorf("%d templates are allowed, not %d", found, templates)
+		}
+		return err
+	}
+}
+
+// govern makes a namespace in which one approval allows all templates.
+func govern(ctx context.Context, stencil *platform.Platform) error {
+	approval := gen.Approval("bench", gen.Governs(target), gen.AnyValue("INSTANCETYPE"))
+	for i := range catalogue.Namespaces {
+		gen.Approves(catalogue.Namespace(i) + "/*")(approval)
+	}
+	result, err := stencil.Plane.Kubectl(ctx, nil, gen.Manifest(gen.Namespace(target), approval), "apply", "-f", "-")
+	if err == nil && result.Code != 0 {
+		err = errors.New(result.Stderr)
+	}
+	if err != nil {
+		return fmt.Errorf("creating a governed namespace: %w", err)
+	}
+	return nil
 }
 
 // idle sends requests to a server that does nothing.

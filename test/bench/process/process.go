@@ -48,6 +48,8 @@ type Result struct {
 	processed, alone, idle, idleAlone []load.Sample
 	// plain and created take turns: one client creates a complete VirtualMachine, and has one created from a template.
 	plain, created []load.Sample
+	// listed are the rounds of one client that lists all templates.
+	listed []load.Sample
 	// memory is that of the server at the end.
 	memory machine.Memory
 }
@@ -65,6 +67,9 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 	defer func() { err = errors.Join(err, stencil.Stop()) }()
 	options.Progress("process: creating %d templates", options.Templates)
 	if _, err := catalogue.Create(ctx, stencil.Plane.AdminConfig(), options.Golden, options.Templates); err != nil {
+		return nil, err
+	}
+	if err := govern(ctx, stencil); err != nil {
 		return nil, err
 	}
 	clients, err := newClients(ctx, stencil)
@@ -94,6 +99,7 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 			{load.Load{Clients: 1, Warmup: 100, Requests: 1000, Limit: 10 * time.Second}, clients.idle(idler), &result.idleAlone},
 			{load.Load{Clients: 1, Warmup: 100, Requests: 1000, Limit: 10 * time.Second}, clients.plain(complete), &result.plain},
 			{load.Load{Clients: 1, Warmup: 100, Requests: 1000, Limit: 10 * time.Second}, clients.create, &result.created},
+			{load.Load{Clients: 1, Warmup: 10, Requests: 100, Limit: 20 * time.Second}, clients.list(options.Templates), &result.listed},
 		} {
 			if err := one.load.Warm(ctx, one.send); err != nil {
 				return nil, err

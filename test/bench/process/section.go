@@ -14,6 +14,7 @@ const (
 	wantedThroughput = 1500
 	wantedProcess    = 50 * time.Millisecond
 	wantedCreate     = 3 * time.Millisecond
+	wantedList       = 20 * time.Millisecond
 	wantedMemory     = 120 << 20
 )
 
@@ -21,6 +22,7 @@ const (
 func (r *Result) Section(context string) report.Section {
 	throughput := median(r.processed, load.Sample.Throughput)
 	slowest := time.Duration(median(r.processed, quantile(0.99)))
+	listed := time.Duration(median(r.listed, quantile(0.5)))
 	adds := statistics.Median(statistics.Differences(each(r.created, quantile(0.5)), each(r.plain, quantile(0.5))))
 	return report.Section{
 		Name:    "process",
@@ -35,6 +37,7 @@ func (r *Result) Section(context string) report.Section {
 				row("a server that does nothing", 1, r.idleAlone),
 				row("plain creation of the complete VM, dry run", 1, r.plain),
 				row("create, dry run", 1, r.created),
+				row("availabletemplates, all", 1, r.listed),
 			},
 		}, {
 			Title:   "stencil-apiserver afterwards",
@@ -48,6 +51,7 @@ func (r *Result) Section(context string) report.Section {
 			{What: fmt.Sprintf("process, %d clients", crowd), Wanted: fmt.Sprintf("≥ %d/s", wantedThroughput), Measured: fmt.Sprintf("%.0f/s", throughput), Met: throughput >= wantedThroughput},
 			{What: fmt.Sprintf("process, %d clients, p99", crowd), Wanted: "≤ 50 ms", Measured: report.Milliseconds(slowest), Met: slowest <= wantedProcess},
 			{What: "create adds to a plain creation at p50", Wanted: "≤ 3 ms", Measured: report.SignedMilliseconds(adds), Met: adds <= float64(wantedCreate)},
+			{What: fmt.Sprintf("%d available templates, p50", r.templates), Wanted: "≤ 20 ms", Measured: report.Milliseconds(listed), Met: listed <= wantedList},
 			{What: fmt.Sprintf("%d templates: VmRSS", r.templates), Wanted: "≤ 120 MiB", Measured: report.MiB(r.memory.Resident), Met: r.memory.Resident <= wantedMemory},
 		},
 		Notes: []string{"Every request goes through kube-apiserver, which authenticates the person, hands the request on and audits nothing, on the same cores as the clients. The server that does nothing answers every request with the bytes of one answer to process, authenticates nobody and counts nothing; it is what the API server and the clients take by themselves. create and plain creation take turns; a difference is taken within a round."},

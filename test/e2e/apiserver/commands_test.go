@@ -93,6 +93,7 @@ func TestCommands(t *testing.T) {
 		}
 		return nil
 	})
+	mustKubectl(t, "", "wait", "vmt/web", "--namespace=booth", "--for=condition=Ready", "--timeout=60s")
 	fay := commander(t)
 	// Approvals and policies take effect a moment after they are stored.
 	harness.Eventually(t, "approval and policy judge", func() error {
@@ -112,6 +113,12 @@ func TestCommands(t *testing.T) {
 		differently string
 		answers     []stencilctl.Answer
 	}{
+		{name: "templates", as: fay, line: "templates -n kiosk"},
+		{name: "templates, as YAML", as: fay, line: "templates -n booth -o yaml"},
+		{name: "templates, none", as: fay, line: "templates -n kiosk -l os=none"},
+		{name: "templates, without rights", as: bob, line: "templates -n kiosk"},
+		{name: "schema", as: fay, line: "schema booth/web -n kiosk"},
+		{name: "schema, no template", as: fay, line: "schema web -n kiosk"},
 		{name: "process", as: fay, line: "process web -n booth -p NAME=web-1 -p TIER=front -p PASSWORD=hunter2 -p CORES=4"},
 		{name: "process, without rights", as: bob, line: "process web -n booth -p NAME=web-1"},
 		{name: "process, explain, everybody consents", as: fay, line: "process booth/web --target-namespace kiosk -p NAME=web-1 -p TIER=front -p PASSWORD=hunter2 --explain"},
@@ -174,12 +181,31 @@ func TestCommands(t *testing.T) {
 			golden.Compare(t, tc.name+", on a terminal", command, shown)
 		})
 	}
+	t.Run("the page about available templates", func(t *testing.T) {
+		const page = "../../../docs/available-templates.md"
+		text := string(testfile.Read(t, page))
+		for _, line := range []string{"get availabletemplates -n kiosk -o wide", "get availabletemplates booth.web -n kiosk -o yaml"} {
+			out := kubectl(t, fay, "", strings.Fields(line)...)
+			before, after, _ := strings.Cut(text, "$ kubectl "+line+"\n")
+			shown, rest, found := strings.Cut(after, "```\n")
+			if !found || out.Code != 0 {
+				t.Fatalf("kubectl %s: %+v", line, out)
+			}
+			if shown != out.Stdout && !*update {
+				t.Errorf("%s does not show what kubectl %s prints:\n%s", page, line, out.Stdout)
+			}
+			text = before + "$ kubectl " + line + "\n" + out.Stdout + "```\n" + rest
+		}
+		if *update {
+			testfile.Write(t, page, text)
+		}
+	})
 }
 
 // The output in the document was printed by one of the commands.
 func TestTheDocumentShowsWhatCommandsPrint(t *testing.T) {
 	document := testfile.Read(t, "../../../docs/stencilctl.md")
-	for _, name := range []string{"create-the-whole-form-on-a-terminal", "process-explain-denied", "process-explain-everybody-consents"} {
+	for _, name := range []string{"create-the-whole-form-on-a-terminal", "process-explain-denied", "process-explain-everybody-consents", "templates", "schema"} {
 		golden := testfile.Read(t, filepath.Join("testdata/commands", name+".txt"))
 		printed, _, _ := strings.Cut(regexp.MustCompile("<[0-9]+>").ReplaceAllString(string(golden), ""), "--- exit code")
 		if want := strings.Replace(printed, "$ stencilctl ", "$ kubectl stencil ", 1); !strings.Contains(string(document), want) {
@@ -194,7 +220,7 @@ func commander(t *testing.T) *controlplane.User {
 	t.Helper()
 	var roles []gen.UserModifier
 	for _, namespace := range []string{"booth", "kiosk"} {
-		for _, role := range []string{"kubevirt.io:edit", "stencil-template-process", "stencil-template-create"} {
+		for _, role := range []string{"kubevirt.io:edit", "stencil-template-process", "stencil-template-create", "stencil-available-templates"} {
 			roles = append(roles, gen.Role(namespace, role))
 		}
 	}

@@ -22,7 +22,7 @@ func TestKubectlFindsTheTemplatesOfTheDefinition(t *testing.T) {
 		t.Errorf("kubectl api-resources:\n%s", out)
 	}
 	out := mustKubectl(t, "", "api-resources", "--api-group="+group, "--no-headers")
-	if strings.Contains(out, "virtualmachinetemplates") || !strings.Contains(out, "processedtemplates") {
+	if strings.Contains(out, "virtualmachinetemplates") || !strings.Contains(out, "processedtemplates") || !strings.Contains(out, "availabletemplates") {
 		t.Errorf("kubectl api-resources:\n%s", out)
 	}
 }

@@ -1,0 +1,259 @@
+package apiserver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	labelselector "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/vmstencil/stencil/api/subresources/v1beta1"
+	templatev1beta1 "github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/apiserver/jsonschema"
+	"github.com/vmstencil/stencil/approval"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+)
+
+// Approvals are the source of the approvals that select a namespace.
+type Approvals interface {
+	Synced() bool
+	ApprovalsFor(namespace string) []*approval.Approval
+}
+
+// Annotations of templates for users, as consoles read them.
+const (
+	annotationDisplayName = "openshift.io/display-name"
+	annotationDescription = "description"
+	annotationIcon        = "iconClass"
+	annotationTags        = "tags"
+)
+
+// concurrentReviews bounds the permission checks of one request that run at a time.
+const concurrentReviews = 16
+
+// listAvailable returns the templates that the user may use for a VirtualMachine in a namespace.
+func (h *handler) listAvailable(request *http.Request, path map[string]string, _ []byte) (reply, error) {
+	selected, err := selectionOf(request)
+	if err != nil {
+		return reply{}, err
+	}
+	found, err := h.available(request.Context(), path[namespace], selected)
+	if err != nil {
+		return reply{}, err
+	}
+	if asTable(request.Header.Get("Accept")) {
+		return found.table(request.URL.Query().Get("includeObject"))
+	}
+	list, err := h.encode(found)
+	return reply{body: list, code: http.StatusOK}, err
+}
+
+// getAvailable returns one of them.
+func (h *handler) getAvailable(request *http.Request, path map[string]string, _ []byte) (reply, error) {
+	found, err := h.available(request.Context(), path[namespace], func(t *templatecache.Template) bool { return availableName(t) == path[name] })
+	if err != nil {
+		return reply{}, err
+	}
+	if len(found.templates) == 0 {
+		return reply{}, apierrors.NewNotFound(h.version.WithResource(availableTemplates).GroupResource(), path[name])
+	}
+	if asTable(request.Header.Get("Accept")) {
+		return found.table(request.URL.Query().Get("includeObject"))
+	}
+	one := found.describe(found.templates[0])
+	one.SetGroupVersionKind(h.version.WithKind("AvailableTemplate"))
+	err = addSchema(&one)
+	return reply{body: one, code: http.StatusOK}, err
+}
+
+// selectionOf returns which templates a request selects.
+func selectionOf(request *http.Request) (func(*templatecache.Template) bool, error) {
+	query := request.URL.Query()
+	if watch := query.Get("watch"); watch != "" && watch != "false" && watch != "0" {
+		return nil, apierrors.NewMethodNotSupported(v1beta1.GroupVersion.WithResource(availableTemplates).GroupResource(), "watch")
+	}
+	byLabels, err := labelselector.Parse(query.Get("labelSelector"))
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	byFields, err := fields.ParseSelector(query.Get("fieldSelector"))
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	for _, each := range byFields.Requirements() {
+		if each.Field != "metadata.name" {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("field selector %s is not supported: only metadata.name is", each.Field))
+		}
+	}
+	return func(t *templatecache.Template) bool {
+		return byLabels.Matches(labelselector.Set(t.Labels())) && byFields.Matches(fields.Set{"metadata.name": availableName(t)})
+	}, nil
+}
+
+// availableName returns the name of a template among those of all namespaces. No name of a namespace has a dot.
+func availableName(t *templatecache.Template) string { return t.Namespace + "." + t.Name }
+
+// availability is what a user may use in a namespace.
+type availability struct {
+	// target is the namespace.
+	target    string
+	user      authenticationv1.UserInfo
+	approvals []*approval.Approval
+	// templates are sorted by namespace and name.
+	templates []*templatecache.Template
+}
+
+// available returns which of the selected templates the user may use.
+func (h *handler) available(ctx context.Context, target string, selected func(*templatecache.Template) bool) (*availability, error) {
+	requester, found := genericrequest.UserFrom(ctx)
+	if !found {
+		return nil, apierrors.NewInternalError(errors.New("the request has no user"))
+	}
+	if !h.options.Templates.Synced() || !h.options.Approvals.Synced() {
+		return nil, apierrors.NewServiceUnavailable("the caches of templates and approvals are not synced; try again in a moment")
+	}
+	templates, err := h.usable(ctx, requester, slices.DeleteFunc(h.options.Templates.List(), func(t *templatecache.Template) bool { return !selected(t) }))
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(templates, func(a, b *templatecache.Template) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return &availability{target: target, user: userInfoOf(requester), approvals: h.options.Approvals.ApprovalsFor(target), templates: templates}, nil
+}
+
+// usable returns the templates that the user may use. It checks the permission once for each namespace of templates, and for each template of those
+// namespaces of which the user may not use all.
+func (h *handler) usable(ctx context.Context, requester user.Info, all []*templatecache.Template) ([]*templatecache.Template, error) {
+	byNamespace := map[string][]*templatecache.Template{}
+	for _, t := range all {
+		byNamespace[t.Namespace] = append(byNamespace[t.Namespace], t)
+	}
+	groups := make([][]*templatecache.Template, 0, len(byNamespace))
+	for _, group := range byNamespace {
+		groups = append(groups, group)
+	}
+	whole, err := h.usableEach(ctx, requester, len(groups), func(i int) (namespace, name string) { return groups[i][0].Namespace, "" })
+	if err != nil {
+		return nil, err
+	}
+	var found, rest []*templatecache.Template
+	for i, group := range groups {
+		if whole[i] {
+			found = append(found, group...)
+		} else {
+			rest = append(rest, group...)
+		}
+	}
+	single, err := h.usableEach(ctx, requester, len(rest), func(i int) (namespace, name string) { return rest[i].Namespace, rest[i].Name })
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range rest {
+		if single[i] {
+			found = append(found, t)
+		}
+	}
+	return found, nil
+}
+
+// usableEach returns for each of n names whether the user may use that template; an empty name is for all templates of the namespace.
+func (h *handler) usableEach(ctx context.Context, requester user.Info, n int, of func(i int) (namespace, name string)) ([]bool, error) {
+	allowed := make([]bool, n)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(concurrentReviews)
+	for i := range n {
+		group.Go(func() (err error) {
+			namespace, name := of(i)
+			allowed[i], err = h.allowed(ctx, authorizer.AttributesRecord{
+				User: requester, Verb: "use", Namespace: namespace, Name: name,
+				APIGroup: templatev1beta1.GroupVersion.Group, APIVersion: templatev1beta1.GroupVersion.Version, Resource: templates,
+			})
+			return err
+		})
+	}
+	return allowed, group.Wait()
+}
+
+// metadata returns the metadata of a template in the list.
+func (a *availability) metadata(t *templatecache.Template) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: availableName(t), Namespace: a.target, Labels: t.Labels()}
+}
+
+// describe describes a template, without the schema of its parameters.
+func (a *availability) describe(t *templatecache.Template) v1beta1.AvailableTemplate {
+	one := v1beta1.AvailableTemplate{
+		ObjectMeta:  a.metadata(t),
+		TemplateRef: corev1.ObjectReference{Namespace: t.Namespace, Name: t.Name},
+		DisplayName: t.Annotation(annotationDisplayName),
+		Description: t.Annotation(annotationDescription),
+		Icon:        t.Annotation(annotationIcon),
+		Tags:        tagsOf(t.Annotation(annotationTags)),
+		Ready:       readinessOf(t.Conditions()),
+	}
+	compiled, err := t.Compiled()
+	if err != nil {
+		one.Reasons = []string{"the template is invalid: its owner finds the reason in its condition " + templatev1beta1.ConditionValid}
+		return one
+	}
+	question := approval.Question{
+		User:      a.user,
+		Template:  approval.Template{Namespace: t.Namespace, Name: t.Name, Labels: one.Labels, Digest: compiled.Digest()},
+		Sensitive: compiled.Sensitive,
+	}
+	question.Objects = approval.ObjectsOf(question.Template, compiled)
+	narrowed := approval.Narrow(a.approvals, question, compiled)
+	one.Allowed, one.Enforcement, one.Variants = narrowed.Allowed, narrowed.Enforcement, narrowed.Variants
+	for _, objection := range narrowed.Objections {
+		one.Reasons = append(one.Reasons, objection.String())
+	}
+	return one
+}
+
+// addSchema adds the schema of the parameters.
+func addSchema(one *v1beta1.AvailableTemplate) error {
+	if !one.Allowed {
+		return nil
+	}
+	schema, err := json.Marshal(jsonschema.Of(one.DisplayName, one.Description, one.Variants))
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("encoding the schema of template %s: %w", one.Name, err))
+	}
+	one.Schema = &runtime.RawExtension{Raw: schema}
+	return nil
+}
+
+func tagsOf(annotation string) []string {
+	var tags []string
+	for tag := range strings.SplitSeq(annotation, ",") {
+		if tag = strings.TrimSpace(tag); tag != "" {
+			tags = append(tags, tag)
+		}
+	}
+	return tags
+}
+
+// readinessOf returns the condition of Stencil about the readiness of a template.
+func readinessOf(conditions []metav1.Condition) v1beta1.Readiness {
+	for _, each := range conditions {
+		if each.Type == templatev1beta1.ConditionReady {
+			return v1beta1.Readiness{Status: each.Status, Reason: each.Reason, Message: each.Message}
+		}
+	}
+	return v1beta1.Readiness{Status: metav1.ConditionUnknown, Message: "its readiness is not reported yet"}
+}
