@@ -119,7 +119,7 @@ func TestTheAPIServerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 	t.Run("by default", func(t *testing.T) { compareAPIServerRights(t, nil, nil) })
 	t.Run("with defaults and MAC addresses", func(t *testing.T) {
 		compareAPIServerRights(t, map[string]any{"enabled": true, "mac": "generate"}, map[string]string{
-			"namespaces": "get", "kubevirt.io/kubevirts": "list watch", "kubevirt.io/virtualmachines": "create list watch",
+			"namespaces": "get list watch", "kubevirt.io/kubevirts": "list watch", "kubevirt.io/virtualmachines": "create list watch",
 			"admissionregistration.k8s.io/mutatingwebhookconfigurations kubemacpool-mutator": "list watch",
 		})
 	})
@@ -164,6 +164,8 @@ func compareAPIServerRights(t *testing.T, defaulting map[string]any, more map[st
 		"instancetype.kubevirt.io/virtualmachineinstancetypes":                          "list watch",
 		"instancetype.kubevirt.io/virtualmachinepreferences":                            "list watch",
 		"kubevirt.io/virtualmachines":                                                   "create",
+		"namespaces":                                                                    "list watch",
+		"stencil.kubevirt.io/templateapprovals":                                         "list watch",
 		"template.kubevirt.io/virtualmachinetemplates":                                  "get list watch use",
 	}
 	maps.Copy(all, more)

@@ -21,7 +21,7 @@ func TestDefaulting(t *testing.T) {
 				apiserver + " {" + pod + ".volumes}":                                              nil,
 				apiserver + " {" + pod + ".automountServiceAccountToken}":                         true,
 				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"kubevirts\")].verbs}":  nil,
-				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"namespaces\")].verbs}": nil,
+				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"namespaces\")].verbs}": []string{"list", "watch"},
 				"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"kubevirts\")].verbs}":    []string{"list"},
 			},
 			absent: []string{defaultsWebhook, "ClusterRole/stencil-defaults"},
@@ -155,7 +155,7 @@ func TestDefaultingBesideTheAPIServer(t *testing.T) {
 			want: map[string]any{
 				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"virtualmachines\")].verbs}":               []string{"create"},
 				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"kubevirts\")].verbs}":                     []string{"list", "watch"},
-				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"namespaces\")].verbs}":                    []string{"get"},
+				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"namespaces\")].verbs}":                    [][]string{{"list", "watch"}, {"get"}},
 				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"mutatingwebhookconfigurations\")].verbs}": nil,
 			},
 		},
