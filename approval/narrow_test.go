@@ -16,7 +16,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 )
 
-// Accepts knows of the rules of the template only its list and that SIZE has no upper case.
+// Accepts checks two rules of the template: its list, and that SIZE has no upper case.
 func (d declared) Accepts(name, value string) bool {
 	return slices.ContainsFunc(d, func(p v1beta1.Parameter) bool {
 		return p.Name == name && (len(p.Enum) == 0 || slices.Contains(p.Enum, value)) && (name != "SIZE" || strings.ToLower(value) == value)

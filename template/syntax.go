@@ -10,7 +10,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// Braces returns the template with its placeholders in braces: a changed copy if spec.syntax says that they are in parentheses, and t itself otherwise.
+// Braces returns the template with its placeholders in braces: a changed copy if spec.syntax is Parentheses, and t itself otherwise.
 // What cannot be decoded stays as it is.
 func Braces(t *v1beta1.VirtualMachineTemplate) *v1beta1.VirtualMachineTemplate {
 	if t.Spec.Syntax != v1beta1.SyntaxParentheses {

@@ -63,13 +63,13 @@ func FuzzPattern(f *testing.F) {
 		original, err := regexp.Compile(`^(?:` + re2 + `)$`)
 		// A long one may repeat so much that its matches take minutes; templates and approvals bound that.
 		if !ok || err != nil || len(re2) > 24 {
-			t.Skip()
+			return
 		}
 		same, err := regexp.Compile(translated)
 		if err != nil {
 			// RE2 bounds the repetitions of both, and counts them after it has simplified the original.
 			if strings.Contains(err.Error(), "invalid repeat") || strings.Contains(err.Error(), "too large") {
-				t.Skip()
+				return
 			}
 			t.Fatalf("%q becomes %q: %v", re2, translated, err)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/vmstencil/stencil/test/product"
 )
 
-// Boot starts a guest of a VirtualMachine with its defaults, which is passed as JSON, and returns a line that says what the guest sees. Where the
-// programs of guests are missing, the line says so.
+// Boot starts a guest of a VirtualMachine with its defaults, which is passed as JSON, and returns one line with what the guest sees, or with
+// the reason why the programs of guests are missing.
 func Boot(ctx context.Context, stored string) (string, error) {
 	root, err := product.Root()
 	if err != nil {

@@ -60,18 +60,7 @@ func TestCapturesOfDefaultedVMsGetAFreshLayout(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sidecar, err := defaulter.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sidecar.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := sidecar.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	sidecar := defaulter.Running(t)
 	webhook := func(version string) *defaults.Handler {
 		return defaults.New(defaults.Options{
 			Filler:    guestdefaults.Filler{Defaulter: client.New(sidecar.Socket()), Cluster: cluster(version)},

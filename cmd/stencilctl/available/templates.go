@@ -1,6 +1,7 @@
 package available
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -85,7 +86,7 @@ func (l *listing) table(items []v1beta1.AvailableTemplate) error {
 	var reasons []string
 	for i := range items {
 		item := &items[i]
-		rows = append(rows, []string{reference(item), orDash(item.DisplayName), string(item.Ready.Status), allowedBy(item), orDash(strings.Join(item.SettableParameters(), ","))})
+		rows = append(rows, []string{reference(item), cmp.Or(item.DisplayName, "-"), string(item.Ready.Status), allowedBy(item), cmp.Or(strings.Join(item.SettableParameters(), ","), "-")})
 		for _, reason := range item.Reasons {
 			reasons = append(reasons, reference(item)+": "+reason)
 		}
@@ -102,13 +103,6 @@ func (l *listing) table(items []v1beta1.AvailableTemplate) error {
 
 func reference(item *v1beta1.AvailableTemplate) string {
 	return item.TemplateRef.Namespace + "/" + item.TemplateRef.Name
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }
 
 // allowedBy returns the approvals of a template, those with the same rules joined by commas.

@@ -75,18 +75,7 @@ func TestExternal(t *testing.T) {
 	c.templates(2)
 	before, labels := c.identities(), c.labels()
 
-	sidecar, err := defaulter.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sidecar.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := sidecar.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	sidecar := defaulter.Running(t)
 	running, stop := c.stencil(install.Options{Values: external}, "--defaulting-socket="+sidecar.Socket(), "--audit-interval=1s")
 	if err := install.AwaitBindings(t.Context(), c.Plane); err != nil {
 		t.Fatal(err)
