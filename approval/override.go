@@ -16,6 +16,9 @@ func (o Override) Covers(path Path) bool {
 	return true
 }
 
+// Path returns the path of the override.
+func (o Override) Path() Path { return o.steps }
+
 // String returns the override in its shortest form.
 func (o Override) String() string { return o.steps.String() }
 

@@ -37,6 +37,9 @@ func Item(name string) Step { return Step{kind: stepItem, text: name} }
 // Index is the step to the item at that position, from 0, in any other list.
 func Index(position int) Step { return Step{kind: stepIndex, index: position} }
 
+// Name returns the key of a field or the name of an item, and whether it is an item. Other steps have none.
+func (s Step) Name() (name string, item bool) { return s.text, s.kind == stepItem }
+
 var (
 	anyField = Step{kind: stepAnyField}
 	anyItem  = Step{kind: stepAnyItem}

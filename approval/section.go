@@ -39,7 +39,7 @@ func isContractLabel(key string) bool {
 }
 
 func isIgnoredAnnotation(key string) bool {
-	return key == contract.AnnotationTemplateRef || key == contract.AnnotationRendered ||
+	return key == contract.AnnotationTemplateRef || key == contract.AnnotationRendered || key == contract.AnnotationOverrides ||
 		key == contract.AnnotationCreatedBy || key == contract.AnnotationBoundValues || key == contract.AnnotationProcessed ||
 		key == contract.AnnotationDefaultsApplied || key == contract.AnnotationDefaultsFailed ||
 		key == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(key, contract.AnnotationParameterPrefix)

@@ -75,6 +75,14 @@ func (m *Match) Values() map[string]string { return maps.Clone(m.values) }
 // most. None contains the value of a sensitive parameter.
 func (m *Match) Differences() []Difference { return slices.Clone(m.differences) }
 
+// With returns the Match with other values for parameters, for Reconstruct.
+func (m *Match) With(values map[string]string) *Match {
+	with := *m
+	with.values = maps.Clone(m.values)
+	maps.Copy(with.values, values)
+	return &with
+}
+
 // Match compares a VirtualMachine with the template: it searches values of the parameters that make every leaf of the
 // template's VirtualMachine equal to that of vm, and that satisfy the declarations of the parameters. Additional fields of
 // vm are not differences.

@@ -85,7 +85,7 @@ func released(vm map[string]any) map[string]any {
 
 // ownedAnnotation reports whether an annotation of a VirtualMachine never comes from the template.
 func ownedAnnotation(key string) bool {
-	return key == contract.AnnotationTemplateRef || key == contract.AnnotationRendered ||
+	return key == contract.AnnotationTemplateRef || key == contract.AnnotationRendered || key == contract.AnnotationOverrides ||
 		key == contract.AnnotationCreatedBy || key == contract.AnnotationBoundValues || key == contract.AnnotationProcessed ||
 		key == contract.AnnotationDefaultsApplied || key == contract.AnnotationDefaultsFailed ||
 		key == contract.AnnotationPendingObjects || key == lastApplied || strings.HasPrefix(key, contract.AnnotationParameterPrefix)

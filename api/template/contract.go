@@ -23,6 +23,11 @@ const (
 	// namespace, name, UID and generation, and the digest of its spec.
 	AnnotationRendered = "template.kubevirt.io/rendered"
 
+	// AnnotationOverrides holds a JSON object with the places of the spec where the
+	// VirtualMachine has something else than its template, and what the template has
+	// there: {"value": …}, {} for nothing, or {"hidden": "Secret"|"TooLarge"}.
+	AnnotationOverrides = "template.kubevirt.io/overrides"
+
 	// AnnotationCreatedBy holds the name of the user for which
 	// stencil-apiserver created the VirtualMachine. A VirtualMachine that a
 	// user created directly does not have it.

@@ -32,6 +32,17 @@ type Record struct {
 	Sent string `json:"sent,omitempty"`
 	// Lists holds the fingerprints of the lists that the user sent and that were merged by name, by their JSON Pointers.
 	Lists map[string]string `json:"lists,omitempty"`
+	// Base is what is needed to undo overrides. It is nil if the spec was sent complete: there are no overrides then.
+	Base *Base `json:"base,omitempty"`
+}
+
+// Base is what the record says about the rendered spec without overrides.
+type Base struct {
+	// RunStrategy and Running are those of the template. KubeVirt changes them without asking Stencil.
+	RunStrategy string `json:"runStrategy,omitempty"`
+	Running     *bool  `json:"running,omitempty"`
+	// Secret lists the places, in the syntax of overrides of approvals, that contain sensitive or generated values.
+	Secret []string `json:"secret,omitempty"`
 }
 
 // String returns the text of the annotation.
@@ -75,7 +86,7 @@ func labelValue(name string) string {
 // IsContract reports whether an annotation belongs to the contract between a VM and its template. Templates must not contain
 // these.
 func IsContract(annotation string) bool {
-	return annotation == contract.AnnotationTemplateRef || annotation == contract.AnnotationRendered ||
+	return annotation == contract.AnnotationTemplateRef || annotation == contract.AnnotationRendered || annotation == contract.AnnotationOverrides ||
 		annotation == contract.AnnotationCreatedBy || annotation == contract.AnnotationBoundValues || annotation == contract.AnnotationProcessed ||
 		annotation == contract.AnnotationDefaultsApplied || annotation == contract.AnnotationDefaultsFailed ||
 		annotation == contract.AnnotationPendingObjects || annotation == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(annotation, contract.AnnotationParameterPrefix)

@@ -61,6 +61,7 @@ func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 		"a rendered machine is started":                                           {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`}, asked: true, unrendered: true},
 		"a rendered machine is started in the old version of the API":             {change: []string{"patch", "virtualmachines.v1alpha3.kubevirt.io", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`}, asked: true, unrendered: true},
 		"a rendered machine is started by the former field":                       {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": null, "running": true}}`}, asked: true, unrendered: true},
+		"a rendered machine loses its run strategy":                               {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": null}}`}, asked: true},
 		"a rendered machine gets a parameter":                                     {change: []string{"annotate", "vm", "rendered", "parameter.template.kubevirt.io/X=y"}, asked: true, policy: "template-reference"},
 		"a rendered machine gets a note of the defaults webhook":                  {change: []string{"annotate", "vm", "rendered", "defaults.template.kubevirt.io/skip=true"}, asked: true},
 		"a client keeps a manifest on a rendered machine":                         {change: []string{"annotate", "vm", "rendered", "kapp.k14s.io/original={}"}, asked: true, unrendered: true},

@@ -25,6 +25,8 @@ const (
 		"or create a new VirtualMachine with the other parameters"
 	renderedChanged = "annotation template.kubevirt.io/rendered of a stored VirtualMachine cannot be added, changed or removed; " +
 		"it records what was rendered when the VirtualMachine was created: send the annotation with its stored value"
+	overridesChanged = "annotation template.kubevirt.io/overrides of a stored VirtualMachine cannot be added, changed or removed; " +
+		"it holds what the template has where the VirtualMachine differs from it: send the annotation with its stored value"
 )
 
 func parametersChanged(keys string) string {
@@ -105,6 +107,12 @@ func TestPolicyTemplateReference(t *testing.T) {
 		},
 		"the record of what was rendered is changed": {
 			machine: "rendered", patch: annotations(map[string]any{"template.kubevirt.io/rendered": "{}"}), want: renderedChanged,
+		},
+		"what overrides cover is forged": {
+			machine: "rendered", patch: annotations(map[string]any{"template.kubevirt.io/overrides": "{}"}), want: overridesChanged,
+		},
+		"what overrides cover changes with the spec": {
+			machine: "rendered", patch: patch(t, map[string]any{"annotations": map[string]any{"template.kubevirt.io/overrides": "{}"}}, map[string]any{"runStrategy": "Manual"}),
 		},
 		"the record of what was rendered is removed": {
 			machine: "rendered", patch: annotations(map[string]any{"template.kubevirt.io/rendered": nil}), want: renderedChanged,

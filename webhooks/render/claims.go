@@ -58,7 +58,7 @@ func without(fields map[string]any, at mutation.Pointer) (map[string]any, bool) 
 	if !removed {
 		return fields, false
 	}
-	if len(rest) == 0 {
+	if _, itself := rest["."]; len(rest) == 0 || itself && len(rest) == 1 {
 		delete(left, key)
 	} else {
 		left[key] = rest
@@ -66,15 +66,31 @@ func without(fields map[string]any, at mutation.Pointer) (map[string]any, bool) 
 	return left, true
 }
 
-// applied returns the fields that a manager owns through server-side apply, as a tree with true as leaves. It returns
-// nil if the manager owns none.
-func applied(managedFields any, manager string) map[string]any {
+// applied returns stored managedFields with what an applier claims now: it may claim more than before, even if it changes nothing.
+func applied(stored, now any, manager string) any {
+	before, _ := stored.([]any)
+	after, _ := now.([]any)
+	own := func(item any) bool { return isEntry(item, manager, "Apply") }
+	position := slices.IndexFunc(after, own)
+	if position < 0 {
+		return stored
+	}
+	return append([]any{after[position]}, slices.DeleteFunc(slices.Clone(before), own)...)
+}
+
+// isEntry reports whether an entry has the claims of a manager to the object itself.
+func isEntry(item any, manager, operation string) bool {
+	entry, _ := item.(map[string]any)
+	return manager != "" && machine.StringAt(entry, "manager") == manager && machine.StringAt(entry, "operation") == operation && machine.StringAt(entry, "subresource") == ""
+}
+
+// claimed returns the fields that a manager owns through an operation, Apply or Update, as a tree with true as leaves. It returns nil if the manager
+// owns none.
+func claimed(managedFields any, manager, operation string) map[string]any {
 	entries, _ := managedFields.([]any)
 	for _, item := range entries {
-		entry, _ := item.(map[string]any)
-		if manager != "" && machine.StringAt(entry, "manager") == manager && machine.StringAt(entry, "operation") == "Apply" && machine.StringAt(entry, "subresource") == "" {
-			fields, _ := entry["fieldsV1"].(map[string]any)
-			return tree(fields)
+		if isEntry(item, manager, operation) {
+			return tree(machine.MapAt(item.(map[string]any), "fieldsV1"))
 		}
 	}
 	return nil
@@ -95,59 +111,4 @@ func tree(fields map[string]any) map[string]any {
 		}
 	}
 	return out
-}
-
-// withoutDropped returns a stored tree without the fields that the previous manifest contained and the current one
-// does not. From a list, it removes items only by name.
-func withoutDropped(stored, before, now map[string]any) map[string]any {
-	left := maps.Clone(stored)
-	for key, previous := range before {
-		value, found := stored[key]
-		if !found {
-			continue
-		}
-		previousMap, _ := previous.(map[string]any)
-		valueMap, isMap := value.(map[string]any)
-		valueList, isList := value.([]any)
-		_, still := now[key]
-		switch {
-		case isMap && previousMap != nil:
-			nowMap, _ := now[key].(map[string]any)
-			rest := withoutDropped(valueMap, previousMap, nowMap)
-			if left[key] = rest; len(rest) == 0 && len(valueMap) > 0 {
-				delete(left, key)
-			}
-		case isList:
-			if rest := withoutItems(valueList, previous, now[key]); len(rest) == 0 && !still && len(valueList) > 0 {
-				delete(left, key)
-			} else {
-				left[key] = rest
-			}
-		case !still:
-			delete(left, key)
-		}
-	}
-	return left
-}
-
-// withoutItems returns the stored list without the items that the previous manifest named and the current one does
-// not. A list of items without unique names is owned by the manifest as a whole, and is removed with it.
-func withoutItems(stored []any, before, now any) []any {
-	beforeList, isList := before.([]any)
-	nowList, _ := now.([]any)
-	if !isList {
-		return stored
-	}
-	if !uniquelyNamed(beforeList) || !uniquelyNamed(stored) {
-		if now == nil {
-			return nil
-		}
-		return stored
-	}
-	named := func(list []any, name string) bool {
-		return slices.ContainsFunc(list, func(item any) bool { return nameOf(item) == name })
-	}
-	return slices.DeleteFunc(slices.Clone(stored), func(item any) bool {
-		return named(beforeList, nameOf(item)) && !named(nowList, nameOf(item))
-	})
 }

@@ -26,6 +26,11 @@ func TestDisclaim(t *testing.T) {
 			want:    `[]`, wantGone: true,
 		},
 		{
+			name:    "so does a parent that is claimed without anything in it",
+			entries: `[{"manager":"kubectl-create","operation":"Update","fieldsV1":{"f:spec":{".":{},"f:list":{}},"f:metadata":{"f:labels":{".":{}}}}}]`,
+			want:    `[{"manager":"kubectl-create","operation":"Update","fieldsV1":{"f:metadata":{"f:labels":{".":{}}}}}]`, wantGone: true,
+		},
+		{
 			name:    "claims of an applier stay",
 			entries: `[{"manager":"argocd","operation":"Apply","fieldsV1":{"f:spec":{"f:list":{}}}}]`,
 			want:    `[{"manager":"argocd","operation":"Apply","fieldsV1":{"f:spec":{"f:list":{}}}}]`,
@@ -49,51 +54,18 @@ func TestDisclaim(t *testing.T) {
 	}
 }
 
-func TestWithoutDropped(t *testing.T) {
-	for _, tc := range []struct{ name, stored, before, now, want string }{
-		{
-			name:   "a field that is said no more goes, what was never said stays",
-			stored: `{"mine":1,"theirs":2}`, before: `{"mine":1}`, now: `{}`, want: `{"theirs":2}`,
-		},
-		{
-			name:   "a field that is still said stays",
-			stored: `{"mine":1}`, before: `{"mine":1}`, now: `{"mine":2}`, want: `{"mine":1}`,
-		},
-		{
-			name:   "it goes at any depth, and an empty parent with it",
-			stored: `{"a":{"b":{"mine":1}},"c":{"mine":1,"theirs":2}}`, before: `{"a":{"b":{"mine":1}},"c":{"mine":1}}`, now: `{}`, want: `{"c":{"theirs":2}}`,
-		},
-		{
-			name:   "of a named list the items that were named go",
-			stored: `{"l":[{"name":"theirs"},{"name":"mine"}]}`, before: `{"l":[{"name":"mine"}]}`, now: `{}`, want: `{"l":[{"name":"theirs"}]}`,
-		},
-		{
-			name:   "a list without names goes as a whole",
-			stored: `{"l":["a"]}`, before: `{"l":["a"]}`, now: `{}`, want: `{}`,
-		},
-		{
-			name:   "a list that an applier claims stays, because nobody knows what was in it",
-			stored: `{"l":[{"name":"theirs"},{"name":"mine"}]}`, before: `{"l":true}`, now: `{}`, want: `{"l":[{"name":"theirs"},{"name":"mine"}]}`,
-		},
-		{
-			name:   "a map that an applier claims as a whole goes",
-			stored: `{"nodeSelector":{"a":"b"}}`, before: `{"nodeSelector":true}`, now: `{}`, want: `{}`,
-		},
-		{
-			name:   "what is not stored any more is no matter",
-			stored: `{}`, before: `{"gone":1}`, now: `{}`, want: `{}`,
-		},
+func TestAnApplierMayClaimMore(t *testing.T) {
+	const (
+		stored = `[{"manager":"a","operation":"Apply","fieldsV1":{"f:spec":{"f:x":{}}}},{"manager":"b","operation":"Update","fieldsV1":{"f:spec":{"f:y":{}}}}]`
+		now    = `[{"manager":"a","operation":"Apply","fieldsV1":{"f:spec":{"f:x":{},"f:y":{}}}}]`
+	)
+	for _, tc := range []struct{ name, manager, want string }{
+		{"the applier", "a", `[{"manager":"a","operation":"Apply","fieldsV1":{"f:spec":{"f:x":{},"f:y":{}}}},{"manager":"b","operation":"Update","fieldsV1":{"f:spec":{"f:y":{}}}}]`},
+		{"a manager that does not apply", "b", stored},
+		{"no manager", "", stored},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			object := func(raw string) map[string]any { return parse(t, raw).(map[string]any) }
-			stored := object(tc.stored)
-			got := withoutDropped(stored, object(tc.before), object(tc.now))
-			if diff := cmp.Diff(object(tc.want), got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(object(tc.stored), stored); diff != "" {
-				t.Errorf("the stored object was modified:\n%s", diff)
-			}
-		})
+		if diff := cmp.Diff(parse(t, tc.want), applied(parse(t, stored), parse(t, now), tc.manager)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmstencil/stencil/internal/mutation"
+	"github.com/vmstencil/stencil/webhooks/internal/overrides"
 )
 
 // cloudInitData are the fields with data in a cloud-init source of a volume, and the field that refers to a Secret instead.
@@ -23,7 +24,9 @@ func inlined(base, requested map[string]any) (causes field.ErrorList) {
 	fromTemplate, _ := lookup(base, at).([]any)
 	byUser, _ := lookup(requested, at).([]any)
 	for i, item := range byUser {
-		same := slices.IndexFunc(fromTemplate, func(other any) bool { return nameOf(other) != "" && nameOf(other) == nameOf(item) })
+		same := slices.IndexFunc(fromTemplate, func(other any) bool {
+			return overrides.NameOf(other) != "" && overrides.NameOf(other) == overrides.NameOf(item)
+		})
 		if same < 0 {
 			continue
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/vmstencil/stencil/template/validations"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/decision"
+	"github.com/vmstencil/stencil/webhooks/internal/overrides"
 )
 
 // creation is the input of the rendering of a new VM.
@@ -213,21 +214,27 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 	}
 	merge := overlay{patch: p}
 	from := c.record(compiled, explicit)
+	spec, err := machine.Decode(base.Spec)
+	if err != nil {
+		return c.reject(fmt.Errorf("reading what was rendered: %w", err))
+	}
+	from.Base = baseOf(compiled, spec, name, explicit)
+	stamps := map[string]string{}
 	if c.object.Spec == nil {
 		p.Set(mutation.Pointer{"spec"}, base.Spec)
 	} else {
-		spec, err := machine.Decode(base.Spec)
-		if err != nil {
-			return c.reject(fmt.Errorf("reading what was rendered: %w", err))
-		}
 		if causes := inlined(spec, c.object.Spec); len(causes) > 0 {
 			return result{causes: causes}
 		}
 		merge.apply(mutation.Pointer{"spec"}, spec, c.object.Spec)
 		from.Sent = machine.Fingerprint(c.object.Spec)
 		from.Lists = merge.lists
+		merged, _ := overrides.Merge(spec, c.object.Spec).(map[string]any)
+		if note := overrides.Compare(spec, merged, from.Base.Secret).String(); note != "" {
+			stamps[contract.AnnotationOverrides] = note
+		}
 	}
-	composed := c.finish(p, compiled, base, name, explicit, from, map[string]string{}, merge.merged)
+	composed := c.finish(p, compiled, base, name, explicit, from, stamps, merge.merged)
 	composed.objects = attached{
 		rendered: rendered.Objects(), names: others, lent: lentObjects(compiled),
 		binding: objects.Binding{Namespace: c.namespace, Name: name, Record: from.String()},
@@ -264,6 +271,9 @@ func (c creation) finish(p *mutation.Patch, compiled *template.Compiled, base re
 	maps.DeleteFunc(base.Metadata.Annotations, func(key, _ string) bool { return machine.IsContract(key) })
 	stamps[contract.AnnotationRendered] = from.String()
 	discarded := []string{contract.AnnotationBoundValues}
+	if _, stamped := stamps[contract.AnnotationOverrides]; !stamped {
+		discarded = append(discarded, contract.AnnotationOverrides)
+	}
 	if len(compiled.Objects()) == 0 {
 		discarded = append(discarded, contract.AnnotationPendingObjects)
 	}

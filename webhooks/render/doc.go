@@ -21,6 +21,7 @@
 // A stored VM is never rendered again. The webhook makes sending the same manifest again a no-op, for every kind of
 // client. A manifest is merged over the stored object if it has no spec, or if its spec has no template or equals the
 // spec that was sent at creation. A list that a declarative client sends again in its short form is merged by name
-// again. A sensitive parameter that is sent again is removed again. That the reference and the parameters do not
+// again. Where an update removes an override, the template's value returns: an annotation holds what overrides cover (package overrides). A sensitive
+// parameter that is sent again is removed again. That the reference and the parameters do not
 // change is enforced by a ValidatingAdmissionPolicy, which does not depend on this webhook.
 package render

@@ -18,6 +18,7 @@ import (
 	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/delegation"
 	"github.com/vmstencil/stencil/internal/exemption"
+	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/decision"
 	"github.com/vmstencil/stencil/webhooks/internal/deny"
@@ -94,7 +95,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	case request.Operation == admissionv1.Create:
 		return h.create(ctx, request)
 	case request.Operation == admissionv1.Update:
-		return h.update(request)
+		return h.update(ctx, request)
 	default:
 		return admission.Allowed("")
 	}
@@ -211,7 +212,7 @@ func (h *Handler) find(ctx context.Context, user authenticationv1.UserInfo, ref 
 	}
 }
 
-func (h *Handler) update(request admission.Request) admission.Response {
+func (h *Handler) update(ctx context.Context, request admission.Request) admission.Response {
 	decoded, err := machine.Decode(request.Object.Raw)
 	if err != nil {
 		return deny.Malformed(err)
@@ -230,6 +231,7 @@ func (h *Handler) update(request admission.Request) admission.Response {
 		return h.untemplatedUpdate(request, vm, stored)
 	}
 	return answer(request.Name, update{
+		find:         func(from machine.Record) *template.Compiled { return h.originalOf(ctx, from) },
 		raw:          request.Object.Raw,
 		object:       vm,
 		stored:       stored,

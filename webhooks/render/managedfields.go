@@ -12,8 +12,8 @@ import (
 
 // restoreClaims corrects the managedFields of an object that the webhook patches. Before admission the API server
 // counts every field that a short manifest omits or encodes differently as changed, and drops its manager's claim. If
-// the patched object equals the stored one (see sameContent), restoreClaims restores the stored claims: the update then
-// changes nothing, and the API server does not write it. Otherwise it removes the sender's claims to fields that the
+// the patched object equals the stored one (see sameContent), restoreClaims restores the stored claims but those of an applier: the update then
+// changes nothing else, and nothing at all if the applier sends the same manifest again. Otherwise it removes the sender's claims to fields that the
 // webhook changed, see disclaim.
 func (u update) restoreClaims(p *mutation.Patch, changed []mutation.Pointer) error {
 	stored := u.stored.Metadata["managedFields"]
@@ -38,7 +38,7 @@ func (u update) restoreClaims(p *mutation.Patch, changed []mutation.Pointer) err
 	}
 	claims := mutation.Pointer{"metadata", "managedFields"}
 	if patched, _ := machine.Read(after); sameContent(patched, u.stored) {
-		p.Set(claims, stored)
+		p.Set(claims, applied(stored, u.object.Metadata["managedFields"], u.fieldManager))
 	} else if left, disclaimed := disclaim(u.object.Metadata["managedFields"], changed); disclaimed {
 		p.Set(claims, left)
 	}

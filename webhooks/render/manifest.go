@@ -10,8 +10,8 @@ import (
 // stores in an annotation, or the fields that an applier claims, in which lists are leaves. known is false for any
 // other client.
 func (u update) manifests() (before, now machine.Object, found bool) {
-	claimsNow := applied(u.object.Metadata["managedFields"], u.fieldManager)
-	claimsBefore := applied(u.stored.Metadata["managedFields"], u.fieldManager)
+	claimsNow := claimed(u.object.Metadata["managedFields"], u.fieldManager, "Apply")
+	claimsBefore := claimed(u.stored.Metadata["managedFields"], u.fieldManager, "Apply")
 	if claimsNow != nil {
 		before, _ = machine.Read(claimsBefore)
 		now, _ = machine.Read(claimsNow)

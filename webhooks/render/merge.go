@@ -7,6 +7,7 @@ import (
 
 	"github.com/vmstencil/stencil/internal/mutation"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/overrides"
 )
 
 // overlay merges the user's object over a base, which is the rendered or the stored object. It adds to a patch the
@@ -40,11 +41,11 @@ func (o *overlay) apply(at mutation.Pointer, base, requested map[string]any) {
 }
 
 func (o *overlay) list(at mutation.Pointer, base, requested any) {
-	baseList, requestedList, byName := namedLists(base, requested)
+	baseList, requestedList, byName := overrides.NamedLists(base, requested)
 	if !byName {
 		return
 	}
-	merged := mergeNamed(baseList, requestedList)
+	merged := overrides.MergeNamed(baseList, requestedList)
 	if reflect.DeepEqual(merged, requestedList) {
 		return
 	}
@@ -54,68 +55,4 @@ func (o *overlay) list(at mutation.Pointer, base, requested any) {
 	}
 	o.lists[at.String()] = machine.Fingerprint(requested)
 	o.merged = append(o.merged, at)
-}
-
-// mergeValue merges two values that are not patched separately, because they are in a list that is replaced as a
-// whole.
-func mergeValue(base, requested any) any {
-	if requested == nil {
-		return base
-	}
-	if baseMap, ok := base.(map[string]any); ok {
-		if requestedMap, ok := requested.(map[string]any); ok {
-			merged := maps.Clone(baseMap)
-			for key, value := range requestedMap {
-				merged[key] = mergeValue(baseMap[key], value)
-			}
-			return merged
-		}
-	}
-	if baseList, requestedList, byName := namedLists(base, requested); byName {
-		return mergeNamed(baseList, requestedList)
-	}
-	return requested
-}
-
-// mergeNamed merges lists by name: the items of the base in their order, then the items that only the user's list
-// has, in theirs.
-func mergeNamed(base, requested []any) []any {
-	position := make(map[string]int, len(base))
-	merged := slices.Clone(base)
-	for i, item := range base {
-		position[nameOf(item)] = i
-	}
-	for _, item := range requested {
-		if i, found := position[nameOf(item)]; found {
-			merged[i] = mergeValue(base[i], item)
-		} else {
-			merged = append(merged, item)
-		}
-	}
-	return merged
-}
-
-// namedLists reports whether two lists merge by name: neither is empty, and every item of each has a name that is
-// unique in its list.
-func namedLists(base, requested any) (baseList, requestedList []any, byName bool) {
-	baseList, _ = base.([]any)
-	requestedList, _ = requested.([]any)
-	return baseList, requestedList, uniquelyNamed(baseList) && uniquelyNamed(requestedList)
-}
-
-func uniquelyNamed(list []any) bool {
-	seen := make(map[string]bool, len(list))
-	for _, item := range list {
-		name := nameOf(item)
-		if name == "" || seen[name] {
-			return false
-		}
-		seen[name] = true
-	}
-	return len(list) > 0
-}
-
-func nameOf(item any) string {
-	m, _ := item.(map[string]any)
-	return machine.StringAt(m, "name")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/vmstencil/stencil/internal/objects"
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/overrides"
 )
 
 // renew gives a copy of a VM objects of its own, and its own name wherever the template inserts the name. It returns nil if the copy has to
@@ -170,11 +171,11 @@ func replaced(value, old, changed any) any {
 		if len(old) != len(changed) {
 			return value
 		}
-		result, byName := slices.Clone(value), uniquelyNamed(old)
+		result, byName := slices.Clone(value), overrides.UniquelyNamed(old)
 		for i, item := range value {
 			at := i
 			if byName {
-				at = slices.IndexFunc(old, func(other any) bool { return nameOf(other) == nameOf(item) })
+				at = slices.IndexFunc(old, func(other any) bool { return overrides.NameOf(other) == overrides.NameOf(item) })
 			}
 			if at >= 0 && at < len(old) {
 				result[i] = replaced(item, old[at], changed[at])

@@ -10,7 +10,9 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/internal/mutation"
+	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/overrides"
 )
 
 // update is the input of the decision about an update.
@@ -20,6 +22,9 @@ type update struct {
 	object, stored machine.Object
 	// fieldManager is the field manager in the request's options.
 	fieldManager string
+	// find returns the template of a record if its content is still the same, and nil otherwise; original is what it has returned.
+	find     func(machine.Record) *template.Compiled
+	original *template.Compiled
 }
 
 func (u update) decide() result {
@@ -29,19 +34,25 @@ func (u update) decide() result {
 		return result{patch: p}
 	}
 	from := u.stored.Record()
+	base := u.base(from)
 	var changed []mutation.Pointer
+	var spec any
 	if u.isOverlay(from) {
-		u.applyOverlay(p)
+		spec = u.applyOverlay(p, base)
 	} else {
-		changed = u.mergeLists(p, from)
+		spec, changed = u.complete(p, from, base)
 		u.retainStamps(p, "labels", u.object.Labels, u.stored.Labels, stampedLabels)
 		u.retainStamps(p, "annotations", u.object.Annotations, u.stored.Annotations, stampedAnnotations)
+	}
+	if causes := u.lost(spec, from); len(causes) > 0 {
+		return result{causes: causes}
 	}
 	if u.stored.Annotations[contract.AnnotationPendingObjects] == nil {
 		// The manifest was read before the objects of the VM existed. It would hold the VM back for ever.
 		release(p, u.object.Spec)
 	}
 	changed = append(changed, forget(p, u.object.Annotations, from.Sensitive)...)
+	u.note(p, from, base, spec)
 	if len(p.Operations) > 0 {
 		if err := u.restoreClaims(p, changed); err != nil {
 			return result{causes: field.ErrorList{field.InternalError(nil, err)}}
@@ -70,17 +81,23 @@ func release(p *mutation.Patch, spec map[string]any) {
 	}
 }
 
-// applyOverlay merges the object of the request over the stored one, without the fields that the sender's previous manifest
-// contained and the current one does not. The reference and the parameters are not restored: omitting them is a
-// change that must be denied.
-func (u update) applyOverlay(p *mutation.Patch) {
+// applyOverlay merges the object of the request over the stored one, without the overrides that the sender's previous manifest
+// contained and the current one does not. Of a sender without a previous manifest, the current one has all overrides. It returns the new spec. The
+// reference and the parameters are not restored: omitting them is a change that must be denied.
+func (u update) applyOverlay(p *mutation.Patch, templateBase any) any {
 	before, now, found := u.manifests()
 	base := u.stored
-	if found {
-		base.Spec = withoutDropped(base.Spec, before.Spec, now.Spec)
-		base.Labels = withoutDropped(base.Labels, before.Labels, now.Labels)
-		base.Annotations = withoutDropped(base.Annotations, before.Annotations, now.Annotations)
+	switch revert := (overrides.Reverter{Tracked: templateBase != nil}); {
+	case found:
+		base.Spec = revert.RevertMap(base.Spec, before.Spec, now.Spec, templateBase)
+		base.Labels = revert.RevertMap(base.Labels, before.Labels, now.Labels, nil)
+		base.Annotations = revert.RevertMap(base.Annotations, before.Annotations, now.Annotations, nil)
+	case templateBase != nil:
+		if known, is := templateBase.(map[string]any); is {
+			base.Spec = known
+		}
 	}
+	spec := overrides.Merge(base.Spec, members(u.object.Spec))
 	if u.object.Spec == nil {
 		p.Set(mutation.Pointer{"spec"}, base.Spec)
 	} else {
@@ -98,6 +115,15 @@ func (u update) applyOverlay(p *mutation.Patch) {
 		return machine.IsContract(key) && !slices.Contains(defaultsAnnotations, key)
 	})
 	overlayStrings(p, "annotations", u.object.Annotations, annotations, u.stored.Annotations, stampedAnnotations)
+	return spec
+}
+
+// members returns a map as a value, nil without one.
+func members(m map[string]any) any {
+	if m == nil {
+		return nil
+	}
+	return m
 }
 
 // defaultsAnnotations are the annotations of the defaults webhook. It restores them itself, but too late to recognise
@@ -148,33 +174,102 @@ func addStrings(p *mutation.Patch, key string, requested, add map[string]any) {
 	}
 }
 
-// mergeLists merges by name, over the stored list, every list that a declarative client sends in the short form of
+// complete merges by name, over the stored list, every list that a declarative client sends in the short form of
 // its manifest. Such a client compares its manifest with the stored object, finds the longer list of the stored VM,
-// and sends its own list again. mergeLists returns the pointers of the lists that it changed.
-func (u update) mergeLists(p *mutation.Patch, from machine.Record) (merged []mutation.Pointer) {
+// and sends its own list again. Where the request has removed an override, complete adds what the base has. It returns the new spec, and the
+// pointers of the lists that it merged.
+func (u update) complete(p *mutation.Patch, from machine.Record, base any) (spec any, merged []mutation.Pointer) {
 	before, now, known := u.manifests()
-	eachChangedList(mutation.Pointer{"spec"}, u.stored.Spec, u.object.Spec, func(at mutation.Pointer, stored, requested any) {
-		storedList, requestedList, byName := namedLists(stored, requested)
+	revert := overrides.Reverter{Tracked: base != nil}
+	requested := u.object.Spec
+	eachChangedList(mutation.Pointer{"spec"}, u.stored.Spec, u.object.Spec, func(at mutation.Pointer, stored, sent any) {
+		storedList, sentList, byName := overrides.NamedLists(stored, sent)
 		if !byName {
 			return
 		}
 		previous := lookup(now.Spec, at[1:])
-		switch sent := machine.Fingerprint(requested); {
-		case from.Lists[at.String()] == sent:
-		case !known:
+		under, _ := base.(map[string]any)
+		inBase, _ := lookup(under, at[1:]).([]any)
+		fingerprint := machine.Fingerprint(sent)
+		switch {
+		// Of an applier that claims the list, the items of its manifests are not known.
+		case known && (previous == true || previous != nil && machine.Fingerprint(previous) == fingerprint):
+			storedList, _ = revert.Revert(storedList, lookup(before.Spec, at[1:]), previous, lookup(under, at[1:])).([]any)
+		case from.Lists[at.String()] != fingerprint:
 			return
-		case previous == true: // claimed by the applier; claims do not have the items of the list
-		case previous != nil && machine.Fingerprint(previous) == sent:
-			storedList = withoutItems(storedList, lookup(before.Spec, at[1:]), previous)
-		default:
+		case inBase != nil:
+			storedList = inBase
+		}
+		list := overrides.MergeNamed(storedList, sentList)
+		if reflect.DeepEqual(list, sentList) {
 			return
 		}
-		if list := mergeNamed(storedList, requestedList); !reflect.DeepEqual(list, requestedList) {
-			p.Set(at, list)
-			merged = append(merged, at)
-		}
+		requested = with(requested, at[1:], list)
+		merged = append(merged, at)
 	})
-	return merged
+	if base == nil {
+		before, now = machine.Object{}, machine.Object{}
+	} else if !known {
+		before.Spec, now.Spec = u.claims()
+	}
+	completed, _ := revert.Restore(u.stored.Spec, requested, members(before.Spec), members(now.Spec), base).(map[string]any)
+	for _, other := range [][2]string{{"running", "runStrategy"}, {"runStrategy", "running"}} {
+		if u.object.Spec[other[0]] != nil && u.object.Spec[other[1]] == nil {
+			// KubeVirt takes only one of both.
+			delete(completed, other[1])
+		}
+	}
+	set(p, mutation.Pointer{"spec"}, u.object.Spec, completed)
+	return completed, merged
+}
+
+// claims returns the fields of the spec that the sender claims by updates: before and after this one.
+func (u update) claims() (before, now map[string]any) {
+	return machine.MapAt(claimed(u.stored.Metadata["managedFields"], u.fieldManager, "Update"), "spec"),
+		machine.MapAt(claimed(u.object.Metadata["managedFields"], u.fieldManager, "Update"), "spec")
+}
+
+// set adds to a patch what turns one tree into another that has at least the same members.
+func set(p *mutation.Patch, at mutation.Pointer, from, to map[string]any) {
+	for _, key := range slices.Sorted(maps.Keys(to)) {
+		before, wasMap := from[key].(map[string]any)
+		after, isMap := to[key].(map[string]any)
+		switch {
+		case reflect.DeepEqual(from[key], to[key]):
+		case wasMap && isMap:
+			set(p, at.Child(key), before, after)
+		default:
+			p.Set(at.Child(key), to[key])
+		}
+	}
+}
+
+// with returns a tree with another value at a place that exists. Only the maps on the way are copied.
+func with(in map[string]any, at mutation.Pointer, value any) map[string]any {
+	changed := maps.Clone(in)
+	if len(at) > 1 {
+		below, _ := in[at[0]].(map[string]any)
+		value = with(below, at[1:], value)
+	}
+	changed[at[0]] = value
+	return changed
+}
+
+// note writes what the base has where the new spec differs from it.
+func (u update) note(p *mutation.Patch, from machine.Record, base, spec any) {
+	known, is := base.(map[string]any)
+	changed, isObject := spec.(map[string]any)
+	text := machine.StringAt(u.stored.Annotations, contract.AnnotationOverrides)
+	if is && isObject {
+		text = overrides.Compare(known, changed, from.Base.Secret).String()
+	}
+	at := mutation.Pointer{"metadata", "annotations", contract.AnnotationOverrides}
+	switch sent, found := u.object.Annotations[contract.AnnotationOverrides]; {
+	case text == "" && found:
+		p.Remove(at)
+	case text != "" && sent != text && u.object.Annotations != nil:
+		p.Set(at, text)
+	}
 }
 
 // eachChangedList walks the maps that both trees have, and calls found for each pair of lists that differ.

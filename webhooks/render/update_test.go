@@ -58,6 +58,9 @@ func decideUpdate(t *testing.T, object, stored, manager string) (any, result) {
 		t.Fatal(errs, oldErrs)
 	}
 	o := update{raw: []byte(object), object: vm, stored: old, fieldManager: manager}.decide()
+	if o.patch == nil {
+		return nil, o
+	}
 	return patched(t, object, o.patch), o
 }
 

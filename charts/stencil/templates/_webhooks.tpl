@@ -143,7 +143,7 @@ runs.
 {{/*
 An update that the render webhook may change: all but updates of other labels and annotations, runStrategy and running, if the spec has a
 template. So VirtualMachines can be labelled, started and stopped while no manager runs. The webhook completes a short manifest, which has
-no spec.template or differs elsewhere; it restores what it has written; and it removes sensitive parameters, which are in annotations or, if
+no spec.template or differs elsewhere; it returns the template's value where an override is removed, also to runStrategy; it restores what it has written; and it removes sensitive parameters, which are in annotations or, if
 the record names any, in the manifests that clients store (virtualmachine.AppliedAnnotations).
 */}}
 {{- define "stencil.condition.renderedChange" -}}
@@ -152,7 +152,8 @@ the record names any, in the manifests that clients store (virtualmachine.Applie
     request.operation == 'CREATE' ||
     !object.?spec.?template.hasValue() ||
     object.spec.exists(field, !(field in ['runStrategy', 'running']) && object.spec[?field] != oldObject.?spec[?field]) ||
-    oldObject.?spec.orValue({}).exists(field, !(field in ['runStrategy', 'running']) && !(field in object.spec)) ||
+    oldObject.?spec.orValue({}).exists(field, !(field in object.spec) &&
+    (!(field in ['runStrategy', 'running']) || !object.spec.exists(other, other in ['runStrategy', 'running']))) ||
     ['', '.namespace', '.revision'].exists(key,
     object.metadata.?labels[?'vm.kubevirt.io/template' + key] != oldObject.metadata.?labels[?'vm.kubevirt.io/template' + key]) ||
     object.metadata.?annotations.orValue({}).exists(key,

@@ -13,6 +13,7 @@ var bookkeeping = []string{
 	contract.AnnotationTemplateRef,
 	contract.AnnotationParameterPrefix,
 	contract.AnnotationRendered,
+	contract.AnnotationOverrides,
 	contract.AnnotationCreatedBy,
 	contract.AnnotationBoundValues,
 	contract.AnnotationProcessed,

@@ -100,3 +100,35 @@ func TestANamespaceIsNotRelabelledToEscape(t *testing.T) {
 		wantDenied(t, kubectl(t, mallory, "", args...), "templateapprovals")
 	}
 }
+
+// TestAForgedBaseBringsNothing writes the annotation from which removed overrides get the template's values.
+func TestAForgedBaseBringsNothing(t *testing.T) {
+	mustKubectl(t, mallory, vm("forger", "golden/fedora"), "create", "-f", "-")
+	const forged = `"annotations":{"template.kubevirt.io/overrides":"{\"spec.template.spec.nodeSelector\":{\"value\":{\"node\":\"master\"}},\"spec.runStrategy\":{\"value\":\"Always\"}}"}`
+	before := get(t, "forger")
+	for _, patch := range []string{
+		`{"metadata":{` + forged + `}}`,
+		`{"metadata":{` + forged + `},"spec":{"runStrategy":"Manual"}}`,
+		`{"metadata":{` + forged + `},"spec":{"runStrategy":null}}`,
+		`{"spec":{"runStrategy":"Manual","template":{"spec":{"nodeSelector":null}}}}`,
+	} {
+		mustKubectl(t, mallory, "", "patch", "vm", "forger", "--type=merge", "-p", patch)
+		after := get(t, "forger")
+		if got := after.GetAnnotations()["template.kubevirt.io/overrides"]; got != "" {
+			t.Errorf("%s: the annotation is %s", patch, got)
+		}
+		if diff := cmp.Diff(before.Object["spec"].(map[string]any)["template"], after.Object["spec"].(map[string]any)["template"]); diff != "" {
+			t.Errorf("%s: the VM changed:\n%s", patch, diff)
+		}
+	}
+	// What the template has returns where an override allows it, and nowhere else.
+	mustKubectl(t, mallory, "", "patch", "vm", "forger", "--type=merge", "-p", `{"spec":{"runStrategy":null}}`)
+	if got, want := get(t, "forger").Object["spec"].(map[string]any)["runStrategy"], before.Object["spec"].(map[string]any)["runStrategy"]; got != want {
+		t.Errorf("the run strategy is %v, want %v", got, want)
+	}
+	forgedVM := gen.Manifest(gen.VM("forger-2", gen.FromTemplate("golden/fedora"), gen.Annotation("template.kubevirt.io/overrides", `{"spec.instancetype.name":{"value":"u1.2xlarge"}}`)))
+	mustKubectl(t, mallory, forgedVM, "create", "-f", "-")
+	if got := get(t, "forger-2").GetAnnotations()["template.kubevirt.io/overrides"]; got != "" {
+		t.Errorf("the annotation of a new VM is %s", got)
+	}
+}

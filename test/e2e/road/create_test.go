@@ -46,7 +46,8 @@ func TestCreateFromTheGoldenFedoraTemplate(t *testing.T) {
 	if !strings.HasPrefix(digest, "sha256:") || len(digest) != len("sha256:")+64 {
 		t.Errorf("digest %q", digest)
 	}
-	want := map[string]any{"namespace": "golden", "name": "fedora", "uid": string(template.GetUID()), "generation": float64(template.GetGeneration()), "digest": digest}
+	want := map[string]any{"namespace": "golden", "name": "fedora", "uid": string(template.GetUID()), "generation": float64(template.GetGeneration()), "digest": digest,
+		"base": map[string]any{"runStrategy": "Halted", "secret": []any{"spec.template.spec.volumes[name=cloudinitdisk].cloudInitNoCloud.userData"}}}
 	if diff := cmp.Diff(want, rendered); diff != "" {
 		t.Errorf("rendered annotation (-want +got):\n%s", diff)
 	}
