@@ -201,6 +201,12 @@ func templateSteps(example func(string) string, defaulted bool) []step {
 		{text: "The same manifest a second time changes nothing: what GitOps needs.", as: "ada",
 			args: []string{"apply", "--server-side", "--namespace=team-a", "-f", file("machines/web-1.yaml")}},
 		{as: "ada", args: []string{"apply", "--server-side", "--namespace=team-a", "-f", file("machines/web-1.yaml")}},
+		{text: "An override says what it covers …", as: "ada",
+			args: []string{"patch", "vm", "web-1", "--namespace=team-a", "--type=merge", "--patch", `{"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 5}}}}`,
+				"-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/overrides}{"\n"}`}},
+		{text: "… and removed, it leaves the template's value.", as: "ada",
+			args: []string{"patch", "vm", "web-1", "--namespace=team-a", "--type=merge", "--patch", `{"spec": {"template": {"spec": {"terminationGracePeriodSeconds": null}}}}`,
+				"-o", `jsonpath={.spec.template.spec.terminationGracePeriodSeconds}{"\n"}`}},
 
 		{text: "Refused: every mistake at once, each with its field.", as: "ada", stdin: manyMistakes,
 			args: []string{"create", "--namespace=team-a", "-f", "-"}, wantDenied: "CORES"},
