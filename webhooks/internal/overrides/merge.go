@@ -73,12 +73,11 @@ func NameOf(item any) string {
 	return machine.StringAt(m, "name")
 }
 
-// itemNamed returns the item of this name, nil if the list has none.
-func itemNamed(list []any, name string) any {
+// byName returns the items of a list by their names.
+func byName(list []any) map[string]any {
+	items := make(map[string]any, len(list))
 	for _, item := range list {
-		if NameOf(item) == name {
-			return item
-		}
+		items[NameOf(item)] = item
 	}
-	return nil
+	return items
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/vmstencil/stencil/approval"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
@@ -60,19 +62,18 @@ func (n Note) String() string {
 	return string(raw)
 }
 
-// Base returns the base of a spec with this note: a map, or an Unknown if the note does not fit its size. It shares values with both.
+// Base returns the base of a spec with this note: a map, or an Unknown if the note does not fit its size. It shares no maps and lists with the spec.
 func (n Note) Base(spec map[string]any, started machine.Base) any {
 	if all, found := n[root]; found {
 		return Unknown{all.Hidden}
 	}
-	var base any = spec
+	base := runtime.DeepCopyJSONValue(spec)
 	for _, text := range slices.Sorted(maps.Keys(n)) {
 		if place, err := approval.ParseOverride(text); err == nil && place.Path()[0] == approval.Field(root) {
 			base = put(base, place.Path()[1:], n[text])
 		}
 	}
 	of, _ := base.(map[string]any)
-	of = maps.Clone(of)
 	delete(of, "runStrategy")
 	delete(of, "running")
 	if started.RunStrategy != "" {
@@ -84,7 +85,7 @@ func (n Note) Base(spec map[string]any, started machine.Base) any {
 	return of
 }
 
-// put returns a value with something else at a place in it.
+// put returns a value after it has put something else at a place in it.
 func put(value any, at approval.Path, covered Covered) any {
 	if len(at) == 0 {
 		if covered.Hidden != "" {
@@ -96,31 +97,37 @@ func put(value any, at approval.Path, covered Covered) any {
 		return nil
 	}
 	name, item := at[0].Name()
-	if !item {
-		before, _ := value.(map[string]any)
-		after := maps.Clone(before)
-		if after == nil {
-			after = map[string]any{}
-		}
-		if after[name] = put(before[name], at[1:], covered); after[name] == nil {
-			delete(after, name)
-		}
-		return after
+	if item {
+		return putItem(value, name, at[1:], covered)
 	}
-	before, _ := value.([]any)
-	after := slices.Clone(before)
-	position := slices.IndexFunc(before, func(item any) bool { return NameOf(item) == name })
-	switch changed := put(itemNamed(before, name), at[1:], covered); {
+	object, _ := value.(map[string]any)
+	if object == nil {
+		object = map[string]any{}
+	}
+	if object[name] = put(object[name], at[1:], covered); object[name] == nil {
+		delete(object, name)
+	}
+	return object
+}
+
+func putItem(value any, name string, at approval.Path, covered Covered) any {
+	list, _ := value.([]any)
+	position := slices.IndexFunc(list, func(item any) bool { return NameOf(item) == name })
+	var before any
+	if position >= 0 {
+		before = list[position]
+	}
+	switch changed := put(before, at, covered); {
 	case changed == nil && position >= 0:
-		after = slices.Delete(after, position, position+1)
+		return slices.Delete(list, position, position+1)
 	case changed == nil:
 		return value
 	case position >= 0:
-		after[position] = changed
+		list[position] = changed
+		return list
 	default:
-		after = append(after, changed)
+		return append(list, changed)
 	}
-	return after
 }
 
 // Compare returns the note of a spec with this base. secret are the places that contain sensitive or generated values.
@@ -185,7 +192,7 @@ type comparison struct {
 func (c *comparison) compare(at approval.Path, base, value any) {
 	baseMap, baseIsMap := base.(map[string]any)
 	valueMap, isMap := value.(map[string]any)
-	baseList, list, byName := NamedLists(base, value)
+	baseList, list, named := NamedLists(base, value)
 	switch unknown, is := base.(Unknown); {
 	case is:
 		c.add(at, Covered{Hidden: unknown.Reason})
@@ -194,17 +201,22 @@ func (c *comparison) compare(at approval.Path, base, value any) {
 		c.add(at, Covered{})
 	case baseIsMap && isMap:
 		c.members(at, baseMap, valueMap)
-	case byName:
-		for _, item := range baseList {
-			c.compare(child(at, approval.Item(NameOf(item))), item, itemNamed(list, NameOf(item)))
-		}
-		for _, item := range list {
-			if itemNamed(baseList, NameOf(item)) == nil {
-				c.add(child(at, approval.Item(NameOf(item))), Covered{})
-			}
-		}
+	case named:
+		c.items(at, baseList, list)
 	case !reflect.DeepEqual(base, value):
 		c.cover(at, base)
+	}
+}
+
+func (c *comparison) items(at approval.Path, base, list []any) {
+	inBase, inList := byName(base), byName(list)
+	for _, item := range base {
+		c.compare(child(at, approval.Item(NameOf(item))), item, inList[NameOf(item)])
+	}
+	for _, item := range list {
+		if inBase[NameOf(item)] == nil {
+			c.add(child(at, approval.Item(NameOf(item))), Covered{})
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package overrides_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,6 +101,29 @@ func TestANoteInAnotherForm(t *testing.T) {
 		if diff := cmp.Diff(parsed(t, tc.want), overrides.ParseNote(tc.text).Base(spec, machine.Base{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.text, diff)
 		}
+	}
+}
+
+// TestLongLists covers what a VirtualMachine of the maximum size costs.
+func TestLongLists(t *testing.T) {
+	list := make([]any, 80_000)
+	for i := range list {
+		list[i] = map[string]any{"name": fmt.Sprint(i)}
+	}
+	base, spec := map[string]any{"l": list}, map[string]any{"l": append(slices.Clone(list[:len(list)-1]), map[string]any{"name": "new"})}
+	note := overrides.Compare(base, spec, nil)
+	if got, want := note.String(), `{"spec.l[name=79999]":{"value":{"name":"79999"}},"spec.l[name=new]":{}}`; got != want {
+		t.Fatalf("got %.200s, want %s", got, want)
+	}
+	if diff := cmp.Diff(base, note.Base(spec, machine.Base{})); diff != "" {
+		t.Errorf("the base (-want +got):\n%.500s", diff)
+	}
+	revert := overrides.Reverter{Tracked: true}
+	if got := revert.RevertMap(spec, map[string]any{"l": list[:1000]}, map[string]any{"l": list[500:]}, base); len(got["l"].([]any)) != len(list) {
+		t.Errorf("%d items are left", len(got["l"].([]any)))
+	}
+	if got, _ := revert.Restore(spec, base, nil, nil, base).(map[string]any); len(got["l"].([]any)) != len(list) {
+		t.Errorf("%d items are left", len(got["l"].([]any)))
 	}
 }
 

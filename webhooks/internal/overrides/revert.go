@@ -72,10 +72,11 @@ func (r Reverter) members(stored, before map[string]any, now, base any) any {
 
 func (r Reverter) items(stored, before []any, now, base any) any {
 	nowList, _ := now.([]any)
+	inBefore, inNow, inBase := byName(before), byName(nowList), itemsOf(base)
 	left := make([]any, 0, len(stored))
 	for _, item := range stored {
 		name := NameOf(item)
-		previous, current, under := itemNamed(before, name), itemNamed(nowList, name), itemOf(base, name)
+		previous, current, under := inBefore[name], inNow[name], inBase(name)
 		if previous != nil && current == nil && under == nil {
 			continue
 		}
@@ -107,12 +108,13 @@ func (r Reverter) Restore(stored, requested, before, now, base any) any {
 	if wasMap && isMap {
 		return r.restoreMembers(storedMap, requestedMap, before, now, base)
 	}
-	if storedList, requestedList, byName := NamedLists(stored, requested); byName && !reflect.DeepEqual(stored, requested) {
+	if storedList, requestedList, named := NamedLists(stored, requested); named && !reflect.DeepEqual(stored, requested) {
+		inStored, inBase := byName(storedList), itemsOf(base)
 		completed := slices.Clone(requestedList)
 		for i, item := range requestedList {
 			name := NameOf(item)
-			if was := itemNamed(storedList, name); was != nil {
-				completed[i] = r.Restore(was, item, nil, nil, itemOf(base, name))
+			if was := inStored[name]; was != nil {
+				completed[i] = r.Restore(was, item, nil, nil, inBase(name))
 			}
 		}
 		return completed
@@ -137,7 +139,7 @@ func (r Reverter) restoreMembers(stored, requested map[string]any, before, now, 
 	return completed
 }
 
-// memberOf and itemOf return what a base has below a place. Below something unknown all is.
+// memberOf returns what a base has below a place. Below something unknown all is.
 func memberOf(base any, key string) any {
 	if _, unknown := base.(Unknown); unknown {
 		return base
@@ -146,10 +148,14 @@ func memberOf(base any, key string) any {
 	return of[key]
 }
 
-func itemOf(base any, name string) any {
-	if _, unknown := base.(Unknown); unknown {
-		return base
+// itemsOf is memberOf for the items of a list.
+func itemsOf(base any) func(name string) any {
+	list, _ := base.([]any)
+	items := byName(list)
+	return func(name string) any {
+		if _, unknown := base.(Unknown); unknown {
+			return base
+		}
+		return items[name]
 	}
-	of, _ := base.([]any)
-	return itemNamed(of, name)
 }
