@@ -16,11 +16,14 @@ const (
 	subresource = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/" + catalogue + "/virtualmachinetemplates/box/"
 )
 
-// works processes a template and creates from it, and checks that a change of the template has an effect.
+// available are the templates for VMs in shelf.
+const available = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/" + catalogue + "/availabletemplates"
+
+// works processes a template, creates from it and lists it, and checks that a change of the template has an effect.
 func works(t *testing.T, version int) {
 	t.Helper()
-	template := fmt.Sprintf(`{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"box"},
-		"spec":{"message":"version %d","virtualMachine":{"metadata":{"generateName":"box-"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"memory":{"guest":"64Mi"},"devices":{}}}}}}}}`, version)
+	template := fmt.Sprintf(`{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"box","annotations":{"description":"version %[1]d"}},
+		"spec":{"message":"version %[1]d","virtualMachine":{"metadata":{"generateName":"box-"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"memory":{"guest":"64Mi"},"devices":{}}}}}}}}`, version)
 	want := fmt.Sprintf(`"message":"version %d"`, version)
 	harness.Eventually(t, "process and create render the newest template", func() error {
 		if out := kubectl(t, nil, catalogue, template, "apply", "-f", "-"); out.Code != 0 {
@@ -32,15 +35,20 @@ func works(t *testing.T, version int) {
 				return fmt.Errorf("%s: exit code %d: %s%s", verb, got.Code, got.Stdout, got.Stderr)
 			}
 		}
+		if got := kubectl(t, ada, catalogue, "", "get", "--raw", available); got.Code != 0 || !strings.Contains(got.Stdout, fmt.Sprintf(`"description":"version %d"`, version)) {
+			return fmt.Errorf("available: exit code %d: %s%s", got.Code, got.Stdout, got.Stderr)
+		}
 		return nil
 	})
 }
 
-func TestProcessAndCreateSurviveRestarts(t *testing.T) {
+func TestProcessCreateAndAvailableTemplatesSurviveRestarts(t *testing.T) {
 	rule := rbacv1.PolicyRule{
 		APIGroups: []string{"subresources.template.kubevirt.io"}, Resources: []string{"virtualmachinetemplates/process", "virtualmachinetemplates/create"}, Verbs: []string{"create"},
 	}
 	harness.Grant(t, stencil.Plane, ada, catalogue, rule)
+	harness.Bind(t, stencil.Plane, ada, catalogue, "edit")
+	harness.Bind(t, stencil.Plane, ada, catalogue, "stencil-template-user")
 	works(t, 1)
 
 	t.Run("of the API server", func(t *testing.T) {
@@ -71,6 +79,7 @@ func TestProcessAndCreateSurviveRestarts(t *testing.T) {
 		// Requests that do not involve it continue to work.
 		must(t, nil, catalogue, "", "get", "vmt", "box")
 		denied(t, kubectl(t, ada, catalogue, "{}", "create", "--raw", subresource+"process", "-f", "-"), "unable to handle the request")
+		denied(t, kubectl(t, ada, catalogue, "", "get", "--raw", available), "unable to handle the request")
 		if err := stencil.StartAPIServer(); err != nil {
 			t.Fatal(err)
 		}
