@@ -2,6 +2,7 @@ package render
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -21,7 +22,7 @@ func disclaim(managedFields any, changed []mutation.Pointer) (any, bool) {
 	disclaimed := false
 	for _, item := range entries {
 		entry, _ := item.(map[string]any)
-		fields, _ := entry["fieldsV1"].(map[string]any)
+		fields := fieldsOf(item)
 		if fields == nil || machine.StringAt(entry, "operation") != "Update" {
 			left = append(left, item)
 			continue
@@ -71,11 +72,26 @@ func applied(stored, now any, manager string) any {
 	before, _ := stored.([]any)
 	after, _ := now.([]any)
 	own := func(item any) bool { return isEntry(item, manager, "Apply") }
-	position := slices.IndexFunc(after, own)
-	if position < 0 {
+	was, is := slices.IndexFunc(before, own), slices.IndexFunc(after, own)
+	switch {
+	case is < 0:
 		return stored
+	case was < 0:
+		return slices.Concat([]any{after[is]}, before)
+	case reflect.DeepEqual(fieldsOf(before[was]), fieldsOf(after[is])):
+		return stored
+	default:
+		before = slices.Clone(before)
+		before[was] = after[is]
+		return before
 	}
-	return append([]any{after[position]}, slices.DeleteFunc(slices.Clone(before), own)...)
+}
+
+// fieldsOf returns the claims of an entry.
+func fieldsOf(item any) map[string]any {
+	entry, _ := item.(map[string]any)
+	fields, _ := entry["fieldsV1"].(map[string]any)
+	return fields
 }
 
 // isEntry reports whether an entry has the claims of a manager to the object itself.
@@ -90,7 +106,7 @@ func claimed(managedFields any, manager, operation string) map[string]any {
 	entries, _ := managedFields.([]any)
 	for _, item := range entries {
 		if isEntry(item, manager, operation) {
-			return tree(machine.MapAt(item.(map[string]any), "fieldsV1"))
+			return tree(fieldsOf(item))
 		}
 	}
 	return nil

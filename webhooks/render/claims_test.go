@@ -56,11 +56,13 @@ func TestDisclaim(t *testing.T) {
 
 func TestAnApplierMayClaimMore(t *testing.T) {
 	const (
-		stored = `[{"manager":"a","operation":"Apply","fieldsV1":{"f:spec":{"f:x":{}}}},{"manager":"b","operation":"Update","fieldsV1":{"f:spec":{"f:y":{}}}}]`
-		now    = `[{"manager":"a","operation":"Apply","fieldsV1":{"f:spec":{"f:x":{},"f:y":{}}}}]`
+		stored = `[{"manager":"d","operation":"Apply","time":"1","fieldsV1":{"f:spec":{}}},{"manager":"a","operation":"Apply","fieldsV1":{"f:spec":{"f:x":{}}}},{"manager":"b","operation":"Update","fieldsV1":{"f:spec":{"f:y":{}}}}]`
+		now    = `[{"manager":"a","operation":"Apply","fieldsV1":{"f:spec":{"f:x":{},"f:y":{}}}},{"manager":"c","operation":"Apply","fieldsV1":{"f:spec":{}}},{"manager":"d","operation":"Apply","time":"2","fieldsV1":{"f:spec":{}}}]`
 	)
 	for _, tc := range []struct{ name, manager, want string }{
-		{"the applier", "a", `[{"manager":"a","operation":"Apply","fieldsV1":{"f:spec":{"f:x":{},"f:y":{}}}},{"manager":"b","operation":"Update","fieldsV1":{"f:spec":{"f:y":{}}}}]`},
+		{"the applier", "a", `[{"manager":"d","operation":"Apply","time":"1","fieldsV1":{"f:spec":{}}},{"manager":"a","operation":"Apply","fieldsV1":{"f:spec":{"f:x":{},"f:y":{}}}},{"manager":"b","operation":"Update","fieldsV1":{"f:spec":{"f:y":{}}}}]`},
+		{"an applier that is new", "c", `[{"manager":"c","operation":"Apply","fieldsV1":{"f:spec":{}}},` + stored[1:]},
+		{"an applier that claims the same", "d", stored},
 		{"a manager that does not apply", "b", stored},
 		{"no manager", "", stored},
 	} {
