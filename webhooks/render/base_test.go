@@ -164,3 +164,22 @@ func encode(t *testing.T, value any) string {
 	}
 	return string(raw)
 }
+
+// TestAListWithoutAKnownBaseStays covers an applier that sends its list again where the note did not fit.
+func TestAListWithoutAKnownBaseStays(t *testing.T) {
+	const spec = `{"template":{"disks":[{"name":"root"},{"name":"more"}]}}`
+	claims := parse(t, `[{"manager":"argocd","operation":"Apply","fieldsV1":{"f:spec":{"f:template":{"f:disks":{}}}}}]`)
+	for _, note := range []string{`{"spec":{"hidden":"TooLarge"}}`, `{"spec.template.disks":{"hidden":"TooLarge"}}`} {
+		stored := parse(t, trackedVM(t, spec, note, machine.Base{})).(map[string]any)
+		stored["metadata"].(map[string]any)["managedFields"] = claims
+		raw := encode(t, stored)
+		stored["spec"] = parse(t, `{"template":{"disks":[{"name":"more"}]}}`)
+		got, decided := decideUpdate(t, encode(t, stored), raw, "argocd")
+		if len(decided.causes) > 0 {
+			t.Fatal(decided.causes)
+		}
+		if diff := cmp.Diff(parse(t, spec), got.(map[string]any)["spec"]); diff != "" {
+			t.Errorf("%s: spec (-want +got):\n%s", note, diff)
+		}
+	}
+}

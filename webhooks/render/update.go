@@ -188,13 +188,13 @@ func (u update) complete(p *mutation.Patch, from machine.Record, base any) (spec
 			return
 		}
 		previous := lookup(now.Spec, at[1:])
-		under, _ := base.(map[string]any)
-		inBase, _ := lookup(under, at[1:]).([]any)
+		under := overrides.At(base, at[1:]...)
+		inBase, _ := under.([]any)
 		fingerprint := machine.Fingerprint(sent)
 		switch {
 		// Of an applier that claims the list, the items of its manifests are not known.
 		case known && (previous == true || previous != nil && machine.Fingerprint(previous) == fingerprint):
-			storedList, _ = revert.Revert(storedList, lookup(before.Spec, at[1:]), previous, lookup(under, at[1:])).([]any)
+			storedList, _ = revert.Revert(storedList, lookup(before.Spec, at[1:]), previous, under).([]any)
 		case from.Lists[at.String()] != fingerprint:
 			return
 		case inBase != nil:

@@ -47,7 +47,12 @@ func (r Reverter) Revert(stored, before, now, base any) any {
 		return r.items(storedList, beforeList, now, base)
 	case isList && before == true && !r.Tracked:
 		return stored
-	case now == nil, isList && before == true:
+	case now == nil:
+		return base
+	case isList && before == true:
+		if _, unknown := base.(Unknown); unknown {
+			return stored
+		}
 		return base
 	default:
 		return stored
@@ -137,6 +142,14 @@ func (r Reverter) restoreMembers(stored, requested map[string]any, before, now, 
 		}
 	}
 	return completed
+}
+
+// At returns what a base has at a place that is not in a list.
+func At(base any, keys ...string) any {
+	for _, key := range keys {
+		base = memberOf(base, key)
+	}
+	return base
 }
 
 // memberOf returns what a base has below a place. Below something unknown all is.

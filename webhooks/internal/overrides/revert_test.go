@@ -97,6 +97,10 @@ func TestRevert(t *testing.T) {
 			stored: `{"l":[{"name":"mine"}]}`, before: `{"l":true}`, now: `{}`, base: `{}`, want: `{}`,
 		},
 		{
+			name:   "a list of which the base is unknown stays while the applier claims it",
+			stored: `{"l":[{"name":"theirs"},{"name":"mine"}]}`, before: `{"l":true}`, now: `{"l":true}`, base: `{"l":"?"}`, want: `{"l":[{"name":"theirs"},{"name":"mine"}]}`,
+		},
+		{
 			name:   "below something unknown all is",
 			stored: `{"a":{"b":1,"c":1},"d":1}`, before: `{"a":{"b":1},"d":1}`, now: `{}`, base: `{"a":"?"}`, want: `{"a":{"b":"?","c":1}}`,
 		},
