@@ -2,9 +2,14 @@ package gitops_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
-	"github.com/vmstencil/stencil/test/gen"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // application is what the program prints that acts as Argo CD.
@@ -19,44 +24,131 @@ type application struct {
 	}
 }
 
+// The ways in which Argo CD compares: its default, the one of what it applies on the server, and dry runs.
+const clientSide, structured, serverSide = "client-side", "structured", "server-side"
+
+// argo runs the program for an application.
+func argo(t *testing.T, namespace string, vms map[string]*unstructured.Unstructured, arguments ...string) (got application) {
+	t.Helper()
+	if err := run(t, argoCD, namespace, manifest(vms), &got, append(arguments, "-health="+stencil.Example("argocd/health.yaml"), "-health=testdata/argocd.yaml")...); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Resources) != len(vms) {
+		t.Fatalf("%d machines and %d resources", len(vms), len(got.Resources))
+	}
+	return got
+}
+
+// outOfSync returns the ways in which each VM is out of sync. Names are without the prefix.
+func (a application) outOfSync(prefix string) map[string][]string {
+	found := map[string][]string{}
+	for _, each := range a.Resources {
+		for _, way := range slices.Sorted(maps.Keys(each.Comparisons)) {
+			if each.Comparisons[way].Sync != "Synced" {
+				name := strings.TrimPrefix(each.Name, prefix)
+				found[name] = append(found[name], way)
+			}
+		}
+	}
+	return found
+}
+
+func (a application) health(prefix string) map[string]string {
+	found := map[string]string{}
+	for _, each := range a.Resources {
+		found[strings.TrimPrefix(each.Name, prefix)] = each.Health
+	}
+	return found
+}
+
+func (a application) messages(prefix string) map[string]string {
+	found := map[string]string{}
+	for _, each := range a.Operations {
+		_, message, _ := strings.Cut(each.Message, " ")
+		found[strings.TrimPrefix(each.Name, prefix)] = message
+	}
+	return found
+}
+
+// differences are what Argo CD shows of one way.
+func (a application) differences(way string) (text string) {
+	for _, each := range a.Resources {
+		text += fmt.Sprintln(each.Name, way, string(each.Comparisons[way].Difference))
+	}
+	return text
+}
+
 func TestArgoCD(t *testing.T) {
+	// Without a dry run nothing can know that Stencil merges lists by name, which are replaced as a whole by their definition, or that it removes values of
+	// sensitive parameters. The structured comparison does not ignore defaults in lists either.
+	merged := []string{clientSide, structured}
+	known := map[string][]string{lists: merged, full: {structured}, hidden: merged, all: merged}
 	for _, namespace := range []string{free, vault} {
-		for way, arguments := range map[string][]string{"client": nil, "server": {"-server-side-apply"}} {
-			t.Run(namespace+", "+way, func(t *testing.T) {
-				vms := virtualMachines(namespace, "argo-"+way)
-				manifest := gen.Manifest(vms...)
-				var got application
-				if err := run(t, argoCD, namespace, manifest, &got, append(arguments, "-sync")...); err != nil {
-					t.Fatal(err)
+		for _, way := range []string{"client", "server"} {
+			t.Run(namespace+", applied by the "+way, func(t *testing.T) {
+				prefix := "argo-" + way + "-"
+				vms := virtualMachines(namespace, prefix)
+				discard(t, namespace, vms)
+				sync := []string{"-sync"}
+				if way == "server" {
+					sync = append(sync, "-server-side-apply")
 				}
-				synced(t, namespace, vms)
-				for i := range 2 {
-					got = application{}
-					if err := run(t, argoCD, namespace, manifest, &got, append(arguments, "-sync")...); err != nil {
-						t.Fatal(err)
+				created := argo(t, namespace, vms, sync...)
+				for _, each := range created.Operations {
+					if each.Status != "Synced" {
+						t.Fatalf("%+v", created.Operations)
 					}
-					text, _ := json.MarshalIndent(got, "", " ")
-					t.Logf("%d %s", i, text)
+				}
+				settled(t, namespace, vms)
+				before := versions(t, namespace, vms)
+				again := argo(t, namespace, vms, sync...)
+				if diff := cmp.Diff(known, again.outOfSync(prefix)); diff != "" {
+					t.Errorf("out of sync (-want +got):\n%s%s%s", diff, again.differences(clientSide), again.differences(serverSide))
+				}
+				if diff := cmp.Diff(before, versions(t, namespace, vms)); diff != "" {
+					t.Errorf("a second sync has changed the stored machines:\n%s", diff)
+				}
+				want := map[string]string{short: "unchanged", lists: "configured", full: "configured", hidden: "configured", all: "configured"}
+				if way == "server" {
+					want = map[string]string{short: "serverside-applied", lists: "serverside-applied", full: "serverside-applied", hidden: "serverside-applied", all: "serverside-applied"}
+				}
+				if diff := cmp.Diff(want, again.messages(prefix)); diff != "" {
+					t.Errorf("messages of a second sync (-want +got):\n%s", diff)
+				}
+				health := map[string]string{short: "Healthy", lists: "Healthy", full: "Healthy", hidden: "Healthy", all: "Progressing"}
+				if diff := cmp.Diff(health, again.health(prefix)); diff != "" {
+					t.Errorf("health before the machine runs (-want +got):\n%s", diff)
+				}
+
+				drift(t, namespace, vms)
+				everyWay := []string{clientSide, serverSide, structured}
+				drifted := argo(t, namespace, vms)
+				if diff := cmp.Diff(map[string][]string{lists: everyWay, full: {structured}, hidden: merged, all: everyWay}, drifted.outOfSync(prefix)); diff != "" {
+					t.Errorf("out of sync after a change (-want +got):\n%s", diff)
+				}
+				repaired := argo(t, namespace, vms, sync...)
+				if diff := cmp.Diff(known, repaired.outOfSync(prefix)); diff != "" {
+					t.Errorf("out of sync after another sync (-want +got):\n%s%s", diff, repaired.differences(serverSide))
+				}
+				runs(t, namespace, vms)
+				health[all] = "Healthy"
+				if diff := cmp.Diff(health, argo(t, namespace, vms).health(prefix)); diff != "" {
+					t.Errorf("health (-want +got):\n%s", diff)
 				}
 			})
 		}
 	}
 }
 
-func TestFlux(t *testing.T) {
-	for _, namespace := range []string{free, vault} {
-		t.Run(namespace, func(t *testing.T) {
-			vms := virtualMachines(namespace, "flux")
-			manifest := gen.Manifest(vms...)
-			for i := range 3 {
-				var got any
-				if err := run(t, flux, namespace, manifest, &got, "-apply"); err != nil {
-					t.Fatal(err)
-				}
-				text, _ := json.MarshalIndent(got, "", " ")
-				t.Logf("%d %s", i, text)
-				synced(t, namespace, vms)
-			}
-		})
+// versions are those of the spec, the labels and the annotations of stored VMs, which virt-controller does not write.
+func versions(t *testing.T, namespace string, vms map[string]*unstructured.Unstructured) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, vm := range vms {
+		found[vm.GetName()] = get(t, namespace, vm.GetName(), "{.metadata.generation} {.metadata.annotations} {.metadata.labels} {.spec}")
+		if strings.Contains(found[vm.GetName()], `parameter.template.kubevirt.io/PASSWORD`) {
+			t.Errorf("the annotation of a sensitive parameter is stored: %s", found[vm.GetName()])
+		}
 	}
+	return found
 }

@@ -9,7 +9,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vmstencil/stencil/test/controlplane"
-	"github.com/vmstencil/stencil/test/defaulter"
 	"github.com/vmstencil/stencil/test/deadline"
+	"github.com/vmstencil/stencil/test/defaulter"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
@@ -45,9 +47,9 @@ const secret = "open-sesame"
 var trackers = []string{`metadata.annotations["argocd.argoproj.io/tracking-id"]`,
 	`metadata.labels["kustomize.toolkit.fluxcd.io/name"]`, `metadata.labels["kustomize.toolkit.fluxcd.io/namespace"]`}
 
-func TestMain(m *testing.M) { harness.Main(m, start) }
+func TestMain(m *testing.M) { harness.Main(m, begin) }
 
-func start(ctx context.Context) (stop func() error, err error) {
+func begin(ctx context.Context) (stop func() error, err error) {
 	if tools, err = controlplane.Tools(ctx, argoCD, flux); err != nil {
 		return nil, err
 	}
@@ -80,7 +82,10 @@ func prepare(ctx context.Context) (err error) {
 			gen.Renders("${NAME}", gen.Memory("1Gi"), gen.RunStrategy("Halted"), gen.ContainerDisk("root", "registry.example.com/fedora"),
 				gen.CloudInit("seed", "#cloud-config\npassword: ${PASSWORD}\n"),
 				gen.Spec(`template: {spec: {domain: {cpu: {cores: "${{CORES}}"}, devices: {interfaces: [{name: default, masquerade: {}}]}}, networks: [{name: default, pod: {}}]}}`))),
-		gen.Approval("vault", gen.Governs(vault), gen.Approves(golden+"/server"), gen.AnyValue("CORES", "PASSWORD"), gen.Overrides(append(trackers, "spec.runStrategy",
+		gen.Template("plain", gen.InNamespace(golden), gen.Declares("NAME"),
+			gen.Renders("${NAME}", gen.Memory("1Gi"), gen.RunStrategy("Halted"), gen.ContainerDisk("root", "registry.example.com/fedora"),
+				gen.Spec(`template: {spec: {domain: {devices: {interfaces: [{name: default, masquerade: {}}]}}, networks: [{name: default, pod: {}}]}}`))),
+		gen.Approval("vault", gen.Governs(vault), gen.Approves(golden+"/server", golden+"/plain"), gen.AnyValue("CORES", "PASSWORD"), gen.Overrides(append(trackers, "spec.runStrategy",
 			"spec.template.spec.domain.devices.disks[name=data]", "spec.template.spec.volumes[name=data]",
 			"spec.template.spec.domain.devices.interfaces[name=storage]", "spec.template.spec.networks[name=storage]")...)),
 	), "-"); err != nil {
@@ -116,45 +121,101 @@ func run(t *testing.T, tool, namespace, manifest string, report any, arguments .
 	return json.Unmarshal(stdout.Bytes(), report)
 }
 
-// virtualMachines are those of an application: by a reference alone, with lists that are merged, with a sensitive parameter, and with all of these.
-func virtualMachines(namespace, prefix string) []*unstructured.Unstructured {
-	lists := gen.Spec(`template:
+// What an application has: VMs by a reference and parameters alone, with lists that are merged by name, with lists written in full, with a sensitive
+// parameter, and one that runs, with a disk and a sensitive parameter.
+const (
+	short  = "short"
+	lists  = "lists"
+	full   = "full"
+	hidden = "hidden"
+	all    = "all"
+)
+
+// virtualMachines are those of an application. The prefix begins their names.
+func virtualMachines(namespace, prefix string) map[string]*unstructured.Unstructured {
+	data := gen.Spec(`template:
   spec:
     domain:
       devices:
         disks: [{name: data, disk: {bus: virtio}}]
-        interfaces: [{name: storage, bridge: {}}]
-    networks: [{name: storage, multus: {networkName: storage-net}}]
     volumes: [{name: data, emptyDisk: {capacity: 1Gi}}]
 `)
-	vm := func(name string, modifiers ...gen.Modifier) *unstructured.Unstructured {
-		return gen.VM(prefix+name, append([]gen.Modifier{gen.InNamespace(namespace), gen.FromTemplate(golden + "/server")}, modifiers...)...)
+	storage := gen.Spec(`template:
+  spec:
+    domain:
+      devices:
+        interfaces: [{name: storage, bridge: {}}]
+    networks: [{name: storage, multus: {networkName: storage-net}}]
+`)
+	made := map[string]*unstructured.Unstructured{}
+	add := func(name, template string, modifiers ...gen.Modifier) {
+		made[name] = gen.VM(prefix+name, append([]gen.Modifier{gen.InNamespace(namespace), gen.FromTemplate(golden + "/" + template)}, modifiers...)...)
 	}
-	return []*unstructured.Unstructured{
-		vm("-short"), vm("-lists", lists), vm("-secret", gen.Parameter("PASSWORD", secret)),
-		vm("-all", lists, gen.Parameter("CORES", "2"), gen.Parameter("PASSWORD", secret), gen.RunStrategy("Manual")),
-	}
+	add(short, "server", gen.Parameter("CORES", "2"))
+	add(lists, "server", data, storage)
+	add(full, "plain", gen.Memory("1Gi"), gen.RunStrategy("Halted"), gen.Spec(`template:
+  spec:
+    domain:
+      devices:
+        disks: [{name: root, disk: {bus: virtio}}, {name: data, disk: {bus: virtio}}]
+        interfaces: [{name: default, masquerade: {}}]
+    networks: [{name: default, pod: {}}]
+    volumes: [{name: root, containerDisk: {image: registry.example.com/fedora}}, {name: data, emptyDisk: {capacity: 1Gi}}]
+`))
+	add(hidden, "server", gen.Parameter("PASSWORD", secret))
+	add(all, "server", data, gen.Parameter("PASSWORD", secret), gen.RunStrategy("Always"))
+	return made
 }
 
-// stored returns a VirtualMachine as it is stored.
-func stored(t *testing.T, namespace, name string) *unstructured.Unstructured {
-	t.Helper()
-	var vm unstructured.Unstructured
-	if err := vm.UnmarshalJSON([]byte(harness.Must(t, stencil.Plane, nil, "", "--namespace="+namespace, "get", "vm", name, "-o", "json").Stdout)); err != nil {
-		t.Fatal(err)
-	}
-	return &vm
+// manifest is that of an application.
+func manifest(vms map[string]*unstructured.Unstructured) string {
+	return gen.Manifest(slices.Collect(maps.Values(vms))...)
 }
 
-// synced waits until virt-controller has written all that it writes on new VMs.
-func synced(t *testing.T, namespace string, vms []*unstructured.Unstructured) {
+// get returns a field of VirtualMachines as they are stored, in JSON path.
+func get(t *testing.T, namespace, name, path string) string {
 	t.Helper()
-	harness.Eventually(t, "virt-controller has seen the machines", func() error {
+	return harness.Must(t, stencil.Plane, nil, "", "--namespace="+namespace, "get", "vm", name, "-o", "jsonpath="+path).Stdout
+}
+
+// settled waits until virt-controller has written all that it writes on new VMs.
+func settled(t *testing.T, namespace string, vms map[string]*unstructured.Unstructured) {
+	t.Helper()
+	harness.Eventually(t, "virt-controller has written the status of the machines", func() error {
 		for _, vm := range vms {
-			if status, _, _ := unstructured.NestedString(stored(t, namespace, vm.GetName()).Object, "status", "printableStatus"); status == "" {
+			if get(t, namespace, vm.GetName(), "{.status.printableStatus}") == "" {
 				return errors.New(vm.GetName() + " has no status")
 			}
 		}
 		return nil
+	})
+}
+
+// discard deletes the VirtualMachines of an application when the test ends.
+func discard(t *testing.T, namespace string, vms map[string]*unstructured.Unstructured) {
+	t.Helper()
+	for _, vm := range vms {
+		harness.Discard(t, stencil.Plane, namespace, vm.GetName())
+	}
+}
+
+// drift changes VirtualMachines by hand: a field that the manifest has, and one in a list.
+func drift(t *testing.T, namespace string, vms map[string]*unstructured.Unstructured) {
+	t.Helper()
+	for name, patch := range map[string]string{
+		all:   `[{"op": "replace", "path": "/spec/runStrategy", "value": "Manual"}]`,
+		lists: `[{"op": "replace", "path": "/spec/template/spec/networks/1/multus/networkName", "value": "other-net"}]`,
+	} {
+		harness.Must(t, stencil.Plane, robot, "", "--namespace="+namespace, "patch", "vm", vms[name].GetName(), "--type=json", "-p", patch)
+	}
+}
+
+// runs simulates the node of the VM that runs.
+func runs(t *testing.T, namespace string, vms map[string]*unstructured.Unstructured) {
+	t.Helper()
+	name := vms[all].GetName()
+	harness.RunInstance(t, stencil.Plane, namespace, name, harness.LauncherPod(t, stencil.Plane, namespace, name), "node-1")
+	harness.Eventually(t, "virt-controller reports that the machine runs", func() error {
+		return harness.Complaint(strings.TrimPrefix(get(t, namespace, name, "{.status.printableStatus}"), "Running"))
 	})
 }

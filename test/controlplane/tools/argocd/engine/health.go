@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 
@@ -56,21 +57,20 @@ type scripts map[string]string
 
 const scriptPrefix = "resource.customizations.health."
 
-func readScripts(path string) (scripts, error) {
-	if path == "" {
-		return nil, nil
-	}
+// read adds the scripts of a file.
+func (s scripts) read(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading the scripts: %w", err)
+		return fmt.Errorf("reading scripts: %w", err)
 	}
 	var configuration struct {
 		Data scripts `json:"data"`
 	}
 	if err := yaml.Unmarshal(text, &configuration); err != nil {
-		return nil, fmt.Errorf("decoding the scripts: %w", err)
+		return fmt.Errorf("decoding scripts: %w", err)
 	}
-	return configuration.Data, nil
+	maps.Copy(s, configuration.Data)
+	return nil
 }
 
 // GetResourceHealth runs the script of a kind with the libraries that Argo CD permits by default.

@@ -22,15 +22,16 @@ import (
 const timeout = 2 * time.Minute
 
 type options struct {
-	kubeconfig, namespace, health string
-	sync, serverSideApply         bool
+	kubeconfig, namespace string
+	scripts               scripts
+	sync, serverSideApply bool
 }
 
 func main() {
-	var o options
+	o := options{scripts: scripts{}}
 	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "of the user as whom Argo CD acts; without it only the health of the objects that are sent is printed")
 	flag.StringVar(&o.namespace, "namespace", "", "the only one that is read and written")
-	flag.StringVar(&o.health, "health", "", "file with a ConfigMap of health scripts")
+	flag.Func("health", "file with a ConfigMap of health scripts; may be repeated", o.scripts.read)
 	flag.BoolVar(&o.sync, "sync", false, "apply the objects before they are compared")
 	flag.BoolVar(&o.serverSideApply, "server-side-apply", false, "apply on the server")
 	flag.Parse()
@@ -53,27 +54,23 @@ func run(o options, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("decoding the manifests: %w", err)
 	}
-	scripts, err := readScripts(o.health)
-	if err != nil {
-		return err
-	}
 	result := report{}
 	if o.kubeconfig == "" {
 		for _, object := range objects {
 			each := describe(object)
-			if err := each.evaluate(object, scripts); err != nil {
+			if err := each.evaluate(object, o.scripts); err != nil {
 				return err
 			}
 			result.Resources = append(result.Resources, each)
 		}
-	} else if result, err = application(ctx, o, objects, scripts); err != nil {
+	} else if result, err = application(ctx, o, objects); err != nil {
 		return err
 	}
 	return json.NewEncoder(out).Encode(result)
 }
 
 // application applies the objects of an application and compares them.
-func application(ctx context.Context, o options, objects []*unstructured.Unstructured, scripts scripts) (report, error) {
+func application(ctx context.Context, o options, objects []*unstructured.Unstructured) (report, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {
 		return report{}, fmt.Errorf("reading the kubeconfig: %w", err)
@@ -81,7 +78,7 @@ func application(ctx context.Context, o options, objects []*unstructured.Unstruc
 	for _, object := range objects {
 		track(object, o.namespace)
 	}
-	a, err := open(config, o.namespace, scripts)
+	a, err := open(config, o.namespace, o.scripts)
 	if err != nil {
 		return report{}, err
 	}
