@@ -10,6 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 // application is what the program prints that acts as Argo CD.
@@ -28,9 +31,9 @@ type application struct {
 const clientSide, structured, serverSide = "client-side", "structured", "server-side"
 
 // argo runs the program for an application.
-func argo(t *testing.T, namespace string, vms map[string]*unstructured.Unstructured, arguments ...string) (got application) {
+func argo(t *testing.T, namespace, prefix string, vms map[string]*unstructured.Unstructured, arguments ...string) (got application) {
 	t.Helper()
-	if err := run(t, argoCD, namespace, manifest(vms), &got, append(arguments, "-health="+stencil.Example("argocd/health.yaml"), "-health=testdata/argocd.yaml")...); err != nil {
+	if err := run(t, argoCD, namespace, manifest(vms), &got, append(arguments, "-application="+prefix, "-health="+stencil.Example("argocd/health.yaml"), "-health=testdata/argocd.yaml")...); err != nil {
 		t.Fatal(err)
 	}
 	if len(got.Resources) != len(vms) {
@@ -87,13 +90,12 @@ func TestArgoCD(t *testing.T) {
 		for _, way := range []string{"client", "server"} {
 			t.Run(namespace+", applied by the "+way, func(t *testing.T) {
 				prefix := "argo-" + way + "-"
-				vms := virtualMachines(namespace, prefix)
-				discard(t, namespace, vms)
+				vms := virtualMachines(t, namespace, prefix)
 				sync := []string{"-sync"}
 				if way == "server" {
 					sync = append(sync, "-server-side-apply")
 				}
-				created := argo(t, namespace, vms, sync...)
+				created := argo(t, namespace, prefix, vms, sync...)
 				for _, each := range created.Operations {
 					if each.Status != "Synced" {
 						t.Fatalf("%+v", created.Operations)
@@ -101,7 +103,7 @@ func TestArgoCD(t *testing.T) {
 				}
 				settled(t, namespace, vms)
 				before := versions(t, namespace, vms)
-				again := argo(t, namespace, vms, sync...)
+				again := argo(t, namespace, prefix, vms, sync...)
 				if diff := cmp.Diff(known, again.outOfSync(prefix)); diff != "" {
 					t.Errorf("out of sync (-want +got):\n%s%s%s", diff, again.differences(clientSide), again.differences(serverSide))
 				}
@@ -122,21 +124,42 @@ func TestArgoCD(t *testing.T) {
 
 				drift(t, namespace, vms)
 				everyWay := []string{clientSide, serverSide, structured}
-				drifted := argo(t, namespace, vms)
+				drifted := argo(t, namespace, prefix, vms)
 				if diff := cmp.Diff(map[string][]string{lists: everyWay, full: {structured}, hidden: merged, all: everyWay}, drifted.outOfSync(prefix)); diff != "" {
 					t.Errorf("out of sync after a change (-want +got):\n%s", diff)
 				}
-				repaired := argo(t, namespace, vms, sync...)
+				repaired := argo(t, namespace, prefix, vms, sync...)
 				if diff := cmp.Diff(known, repaired.outOfSync(prefix)); diff != "" {
 					t.Errorf("out of sync after another sync (-want +got):\n%s%s", diff, repaired.differences(serverSide))
 				}
 				runs(t, namespace, vms)
 				health[all] = "Healthy"
-				if diff := cmp.Diff(health, argo(t, namespace, vms).health(prefix)); diff != "" {
+				if diff := cmp.Diff(health, argo(t, namespace, prefix, vms).health(prefix)); diff != "" {
 					t.Errorf("health (-want +got):\n%s", diff)
 				}
 			})
 		}
+	}
+}
+
+// TestTheExamplesOfThePage compares the other examples of the page with what the tests here use.
+func TestTheExamplesOfThePage(t *testing.T) {
+	var example struct {
+		Metadata struct{ Annotations map[string]string }
+		Spec     map[string]any
+	}
+	if err := yaml.Unmarshal([]byte(testfile.Block(t, page, "compare by dry runs", "yaml")), &example); err != nil {
+		t.Fatal(err)
+	}
+	if got := example.Metadata.Annotations["argocd.argoproj.io/compare-options"]; got != "ServerSideDiff=true" || example.Spec["ignoreDifferences"] != nil {
+		t.Errorf("it compares by %q, and ignores %v", got, example.Spec["ignoreDifferences"])
+	}
+	var approval struct{ Overrides []string }
+	if err := yaml.UnmarshalStrict([]byte(testfile.Block(t, page, "an approval must permit", "yaml")), &approval); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(trackers, approval.Overrides); diff != "" {
+		t.Errorf("overrides (-used +page):\n%s", diff)
 	}
 }
 

@@ -42,8 +42,7 @@ func TestFlux(t *testing.T) {
 	const prefix = "flux-"
 	for _, namespace := range []string{free, vault} {
 		t.Run(namespace, func(t *testing.T) {
-			vms := virtualMachines(namespace, prefix)
-			discard(t, namespace, vms)
+			vms := virtualMachines(t, namespace, prefix)
 			check := func(what string, got, want map[string]state) {
 				t.Helper()
 				if diff := cmp.Diff(want, got, cmp.AllowUnexported(state{})); diff != "" {

@@ -18,6 +18,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/deadline"
 	"github.com/vmstencil/stencil/test/defaulter"
@@ -131,8 +132,12 @@ const (
 	all    = "all"
 )
 
-// virtualMachines are those of an application. The prefix begins their names.
-func virtualMachines(namespace, prefix string) map[string]*unstructured.Unstructured {
+const page = "../../../docs/integrations.md"
+
+// virtualMachines are those of an application. The prefix begins their names. They stay until the platform ends: without a node nothing ends one that
+// runs.
+func virtualMachines(t *testing.T, namespace, prefix string) map[string]*unstructured.Unstructured {
+	t.Helper()
 	data := gen.Spec(`template:
   spec:
     domain:
@@ -151,7 +156,8 @@ func virtualMachines(namespace, prefix string) map[string]*unstructured.Unstruct
 	add := func(name, template string, modifiers ...gen.Modifier) {
 		made[name] = gen.VM(prefix+name, append([]gen.Modifier{gen.InNamespace(namespace), gen.FromTemplate(golden + "/" + template)}, modifiers...)...)
 	}
-	add(short, "server", gen.Parameter("CORES", "2"))
+	example := testfile.Block(t, page, "## Argo CD", "yaml")
+	add(short, "server", gen.Fields(strings.NewReplacer("golden/small", golden+"/server", "web-1", prefix+short, "team-a", namespace).Replace(example)))
 	add(lists, "server", data, storage)
 	add(full, "plain", gen.Memory("1Gi"), gen.RunStrategy("Halted"), gen.Spec(`template:
   spec:
@@ -189,14 +195,6 @@ func settled(t *testing.T, namespace string, vms map[string]*unstructured.Unstru
 		}
 		return nil
 	})
-}
-
-// discard deletes the VirtualMachines of an application when the test ends.
-func discard(t *testing.T, namespace string, vms map[string]*unstructured.Unstructured) {
-	t.Helper()
-	for _, vm := range vms {
-		harness.Discard(t, stencil.Plane, namespace, vm.GetName())
-	}
 }
 
 // drift changes VirtualMachines by hand: a field that the manifest has, and one in a list.

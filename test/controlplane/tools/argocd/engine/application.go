@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	// appName is that of the application. Argo CD recognizes its objects by an annotation, by default.
-	appName            = "application"
+	// trackingAnnotation is by what Argo CD recognizes the objects of an application, by default.
 	trackingAnnotation = "argocd.argoproj.io/tracking-id"
 	// manager is the field manager of Argo CD.
 	manager = "argocd-controller"
@@ -34,13 +33,13 @@ const (
 )
 
 // track adds the annotation by which Argo CD recognizes an object of its application.
-func track(object *unstructured.Unstructured, namespace string) {
+func track(object *unstructured.Unstructured, application, namespace string) {
 	annotations := object.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
 	kind := object.GroupVersionKind()
-	annotations[trackingAnnotation] = fmt.Sprintf("%s:%s/%s:%s/%s", appName, kind.Group, kind.Kind, namespace, object.GetName())
+	annotations[trackingAnnotation] = fmt.Sprintf("%s:%s/%s:%s/%s", application, kind.Group, kind.Kind, namespace, object.GetName())
 	object.SetAnnotations(annotations)
 }
 
@@ -55,15 +54,15 @@ type cluster struct {
 	close     engine.StopFunc
 }
 
-func open(config *rest.Config, namespace string, scripts scripts) (*cluster, error) {
+func open(config *rest.Config, o options) (*cluster, error) {
 	config.QPS, config.Burst = -1, -1
 	kubectl := &kube.KubectlCmd{Log: quiet(), Tracer: tracing.NopTracer{}}
-	c := &cluster{namespace: namespace, config: config, kubectl: kubectl, scripts: scripts}
+	c := &cluster{namespace: o.namespace, config: config, kubectl: kubectl, scripts: o.scripts}
 	c.cache = cache.NewClusterCache(config,
-		cache.SetLogr(quiet()), cache.SetKubectl(kubectl), cache.SetNamespaces([]string{namespace}), cache.SetRespectRBAC(cache.RespectRbacNormal),
-		cache.SetSettings(cache.Settings{ResourceHealthOverride: scripts, ResourcesFilter: cache.NewNoopSettings()}),
+		cache.SetLogr(quiet()), cache.SetKubectl(kubectl), cache.SetNamespaces([]string{o.namespace}), cache.SetRespectRBAC(cache.RespectRbacNormal),
+		cache.SetSettings(cache.Settings{ResourceHealthOverride: o.scripts, ResourcesFilter: cache.NewNoopSettings()}),
 		cache.SetPopulateResourceInfoHandler(func(object *unstructured.Unstructured, _ bool) (any, bool) {
-			managed := strings.HasPrefix(object.GetAnnotations()[trackingAnnotation], appName+":")
+			managed := strings.HasPrefix(object.GetAnnotations()[trackingAnnotation], o.application+":")
 			return managed, managed
 		}))
 	c.engine = engine.NewEngine(config, c.cache, engine.WithLogr(quiet()), engine.WithKubectl(kubectl))

@@ -22,15 +22,16 @@ import (
 const timeout = 2 * time.Minute
 
 type options struct {
-	kubeconfig, namespace string
-	scripts               scripts
-	sync, serverSideApply bool
+	kubeconfig, namespace, application string
+	scripts                            scripts
+	sync, serverSideApply              bool
 }
 
 func main() {
 	o := options{scripts: scripts{}}
 	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "of the user as whom Argo CD acts; without it only the health of the objects that are sent is printed")
 	flag.StringVar(&o.namespace, "namespace", "", "the only one that is read and written")
+	flag.StringVar(&o.application, "application", "application", "name of the application, whose objects Argo CD recognizes")
 	flag.Func("health", "file with a ConfigMap of health scripts; may be repeated", o.scripts.read)
 	flag.BoolVar(&o.sync, "sync", false, "apply the objects before they are compared")
 	flag.BoolVar(&o.serverSideApply, "server-side-apply", false, "apply on the server")
@@ -76,9 +77,9 @@ func application(ctx context.Context, o options, objects []*unstructured.Unstruc
 		return report{}, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	for _, object := range objects {
-		track(object, o.namespace)
+		track(object, o.application, o.namespace)
 	}
-	a, err := open(config, o.namespace, o.scripts)
+	a, err := open(config, o)
 	if err != nil {
 		return report{}, err
 	}
