@@ -18,6 +18,15 @@ type open struct {
 	parameter int       // of ${{NAME}}; otherwise noParameter
 	schema    *schema   // what to check in Render; nil if any value is valid
 	path      string    // the place, if it may be reported
+	joined    bool      // the string consists of digits and placeholders without quotes: it is a number or a bool where one is expected
+}
+
+// joins reports whether the text is a number or a bool in the result.
+func (o *open) joins() bool { return o.joined && o.schema != nil && o.schema.joins() }
+
+// joins reports whether text that is joined of placeholders without quotes can fit, without its quotes.
+func (s *schema) joins() bool {
+	return s.shape == shapeInt || s.shape == shapeUint || s.shape == shapeBool
 }
 
 // checker walks a value and compares it with a schema. In a template it resolves the references on its way; in the value of
@@ -180,6 +189,11 @@ func (c *checker) opened(n *node, s *schema, at *location) {
 		case shapeQuantity, shapeTime:
 			n.open.schema, n.open.path = s, at.String()
 		default:
+			if n.open.joined && s.joins() {
+				n.open.schema, n.open.path = s, at.String()
+				c.joined(n, s, at)
+				return
+			}
 			c.problems.invalid(at.String(), shown(n.text), "must be %s, not a string: a parameter gives that only as the whole value, written ${{NAME}}", s.expected())
 		}
 		return
@@ -188,6 +202,21 @@ func (c *checker) opened(n *node, s *schema, at *location) {
 	p := &c.parameters[n.open.parameter]
 	if !s.mayTake(p.Type) {
 		c.problems.invalid(at.String(), shown(n.text), "must be %s, which %s of type %s never is%s", s.expected(), p.Name, p.Type, s.hint(p))
+	}
+}
+
+// joined checks digits and placeholders that are joined to one value, as far as they are known.
+func (c *checker) joined(n *node, s *schema, at *location) {
+	for _, segment := range n.open.segments {
+		switch {
+		case segment.parameter == noParameter && (s.shape == shapeBool || s.shape == shapeUint && segment.text[0] == '-'):
+			c.problems.invalid(at.String(), shown(n.text), "must be %s, which no text with %q is", s.expected(), segment.text)
+			return
+		case segment.parameter != noParameter && c.parameters[segment.parameter].Type == v1beta1.ParameterTypeBase64:
+			p := &c.parameters[segment.parameter]
+			c.problems.invalid(at.String(), shown(n.text), "must be %s, which no text with %s of type %s is", s.expected(), p.Name, p.Type)
+			return
+		}
 	}
 }
 

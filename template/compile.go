@@ -53,7 +53,7 @@ func Compile(t *v1beta1.VirtualMachineTemplate, options ...Option) (*Compiled, e
 		option(c)
 	}
 	written := t.Spec.Syntax
-	if err := c.compile(&Braces(t).Spec); err != nil {
+	if err := c.compile(&withBraces(t, true).Spec, written == v1beta1.SyntaxParentheses); err != nil {
 		if written == v1beta1.SyntaxParentheses {
 			err = respell(err)
 		}
@@ -67,7 +67,8 @@ func Compile(t *v1beta1.VirtualMachineTemplate, options ...Option) (*Compiled, e
 	return c, nil
 }
 
-func (c *Compiled) compile(spec *v1beta1.VirtualMachineTemplateSpec) error {
+// compile compiles a template in braces. With joined, ${{NAME}} in a text is a placeholder, see withBraces.
+func (c *Compiled) compile(spec *v1beta1.VirtualMachineTemplateSpec, joined bool) error {
 	problems, warnings := &problems{}, &warnings{}
 	vm, others, rest, cause := read(spec)
 	if cause != nil {
@@ -81,6 +82,7 @@ func (c *Compiled) compile(spec *v1beta1.VirtualMachineTemplateSpec) error {
 		return problems.err()
 	}
 	references := c.references(spec, problems, warnings)
+	references.joined = joined
 	check := checker{problems: problems, references: references, parameters: c.parameters}
 
 	name := nameOf(&vm)

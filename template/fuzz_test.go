@@ -32,6 +32,7 @@ func FuzzCompileRender(f *testing.F) {
 		`{parameters: [{name: A, multiline: true}, {name: B, sensitive: true}], message: "${A|sh}", virtualMachine: {metadata: {labels: {"${A|base64}": "${B|json}"}}, spec: {template: {spec: {hostname: "${A|yaml}${B|x} ${{A|sh}}"}}}}}`,
 		`{parameters: [{name: A}, {name: B, sensitive: true}], objectLabels: {a: "${A}"}, objects: [{apiVersion: v1, kind: Secret, metadata: {name: "${A}"}, data: {"${B}": "${{A}}"}}, {apiVersion: v1, kind: Secret, metadata: {name: "${B}"}, data: "${{A}}"}], virtualMachine: {metadata: {namespace: "${A}"}}}`,
 		`{secretize: true, parameters: [{name: A, required: true}, {name: B, sensitive: true}], virtualMachine: {metadata: {name: "a${A}", namespace: "${A}"}, spec: {template: {spec: {volumes: [{name: "${A}", cloudInitNoCloud: {userData: "${{A}}", networkDataBase64: "${B|base64}"}}]}}}}}`,
+		`{syntax: Parentheses, parameters: [{name: A}, {name: B, sensitive: true}], virtualMachine: {metadata: {labels: {a: "1$((A))", "$((A))$((B))": "$((A))$((B))"}}, spec: {running: "$((A))$((B))", template: {spec: {domain: {cpu: {cores: "1$((A))$((B))0"}}}}}}}`,
 		`{objects: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine}, {metadata: {generateName: a, namespace: "${A}"}, "$": {}, status: {}}, 7], virtualMachine: []}`,
 		`{parameters: [{name: A}], virtualMachine: {spec: {dataVolumeTemplates: [{metadata: {managedFields: [{fieldsV1: "${{A}}", time: "${A}"}]}}], template: "${{A}}"}}}`,
 	} {

@@ -36,6 +36,10 @@ func FuzzMatch(f *testing.F) {
 	for _, seed := range []struct{ spec, vm string }{
 		{`{virtualMachine: {}}`, `{}`},
 		{
+			`{syntax: Parentheses, parameters: [{name: A}, {name: B}], virtualMachine: {spec: {running: "$((A))$((B))", template: {spec: {domain: {cpu: {cores: "1$((A))", threads: "$((A))$((B))"}}}}}}}`,
+			`{spec: {running: true, template: {spec: {domain: {cpu: {cores: 12, threads: 24}}}}}}`,
+		},
+		{
 			`{parameters: [{name: A}, {name: B}], virtualMachine: {metadata: {name: "${A}-${B}", labels: {"${A}": "${B}${A}", "${B}": "$${A}"}}}}`,
 			`{metadata: {name: a-b-c, labels: {a-b: ca-b, c: "${A}"}}}`,
 		},

@@ -40,7 +40,7 @@ func (r *reader) more() bool {
 		switch o.code {
 		case opText:
 			r.text = r.program.text[o.a:o.b]
-		case opSeparator, opSkip, opMark, opCheck:
+		case opSeparator, opSkip, opMark, opCheck, opJoin:
 			// The parameters determine the effect of these in Render.
 		default:
 			return false

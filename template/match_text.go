@@ -2,6 +2,7 @@ package template
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,12 +13,19 @@ func (m *matcher) openText(segments []segment, s *schema, v any, at int32, kept 
 		return
 	}
 	text, is := v.(string)
-	switch v.(type) {
+	// Where a number or a bool is expected, the text was joined without quotes.
+	joined := s.joins()
+	switch v := v.(type) {
 	case nil:
-		is = !kept
+		is = !kept && !joined
+	case string:
+		is = !joined
+	case bool:
+		text, is = strconv.FormatBool(v), s.shape == shapeBool
 	case int64, float64, json.Number:
-		if s.shape == shapeIntOrString || s.shape == shapeQuantity {
-			text, is = numberText(v), true
+		if s.shape == shapeIntOrString || s.shape == shapeQuantity || joined && s.shape != shapeBool {
+			text = numberText(v)
+			is = !joined || s.integer(text)
 		}
 	}
 	if !is {

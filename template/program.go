@@ -41,6 +41,9 @@ const (
 	// opCheck checks what was appended since opMark, which is the inside of a string, against slot a.
 	opCheck
 
+	// opJoin removes the quotes from the text since opMark, which has been closed, and checks it against slot a: a number or a bool.
+	opJoin
+
 	// opObject appends the members of objects[a], which have parameters in their keys. Their values are the operations up to
 	// b, where it continues.
 	opObject
@@ -142,7 +145,13 @@ func (b *builder) string(o *open, depth int) {
 			b.emit(op{code: opValue, parameter: uint16(s.parameter), a: uint32(s.encoder)})
 		}
 	}
-	if o.schema != nil {
+	switch {
+	case o.joins():
+		// The quotes let Match read it as a text with placeholders.
+		b.literal(`"`)
+		b.emit(op{code: opJoin, a: b.slot(o, depth)})
+		return
+	case o.schema != nil:
 		b.emit(op{code: opCheck, a: b.slot(o, depth)})
 	}
 	b.literal(`"`)

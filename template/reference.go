@@ -27,6 +27,7 @@ type references struct {
 	problems *problems
 	warnings *warnings
 	kept     map[string]bool // undefined references that a warning was considered for
+	joined   bool            // ${{NAME}} in a text is a reference, see withBraces
 }
 
 // maxConsidered is the maximum number of different undefined references that are compared with the names of the parameters
@@ -86,6 +87,14 @@ func reference(text string) (p placeholder, ok bool) {
 	return p, true
 }
 
+// joinedReference returns the placeholder ${{NAME}} that text starts with.
+func joinedReference(text string) (p placeholder, ok bool) {
+	written, _, found := strings.Cut(text, "}}")
+	written += "}}"
+	name, isWhole := whole(written)
+	return placeholder{written: written, name: name}, found && isWhole
+}
+
 // lookup returns the index of the parameter called name, to which written refers. If there is none, it reports that, unless
 // undefined references are retained.
 func (r *references) lookup(name, written string, at *location) (int, bool) {
@@ -137,7 +146,11 @@ func (r *references) parse(text string, at *location) (plain string, segments []
 		literal = append(literal, text[:next]...)
 		text = text[next:]
 		taken := 1
-		if p, found := reference(text); found && r.means(p) {
+		p, found := reference(text)
+		if !found && r.joined {
+			p, found = joinedReference(text)
+		}
+		if found && r.means(p) {
 			taken = len(p.written)
 			i, defined := r.index[p.name]
 			switch {
@@ -257,7 +270,7 @@ func (r *references) value(n *node, at *location) (sound bool) {
 	}
 	plain, segments := r.parse(n.text, at)
 	if segments != nil {
-		n.open = &open{segments: segments, parameter: noParameter}
+		n.open = &open{segments: segments, parameter: noParameter, joined: r.joined && joinedInBraces.MatchString(n.text)}
 	} else {
 		n.text = plain
 	}

@@ -246,6 +246,8 @@ func (r *renderer) run(from, to uint32) {
 			r.mark = len(r.buffer)
 		case opCheck:
 			r.check(at, &program.slots[op.a])
+		case opJoin:
+			r.join(at, &program.slots[op.a])
 		case opObject:
 			r.object(&program.objects[op.a])
 			at = op.b - 1

@@ -76,9 +76,27 @@ func validateNode(n *node, s *schema, at *location, sensitive bool) problems {
 // check checks the content of a string that was just written.
 func (r *renderer) check(at uint32, s *slot) {
 	text := string(r.buffer[r.mark:])
-	if s.schema.takes(kindString, text) {
+	if !s.schema.takes(kindString, text) {
+		r.misfit(at, s, text)
+	}
+}
+
+// join removes the quotes of a string that was just written, and is a number or a bool.
+func (r *renderer) join(at uint32, s *slot) {
+	text := string(r.buffer[r.mark : len(r.buffer)-len(`"`)])
+	fits := s.schema.integer(text) && text != "-0"
+	if s.schema.shape == shapeBool {
+		fits = text == "true" || text == "false"
+	}
+	if !fits {
+		r.misfit(at, s, text)
 		return
 	}
+	r.buffer = append(r.buffer[:r.mark-len(`"`)], text...)
+}
+
+// misfit reports a text that was written by the operations between the last opMark and at.
+func (r *renderer) misfit(at uint32, s *slot, text string) {
 	value := shown(text)
 	start := at
 	for start > 0 && r.program.ops[start].code != opMark {

@@ -20,6 +20,18 @@ func Read(t testing.TB, path string) []byte {
 	return content
 }
 
+// Block returns the first block of code of a language after a text of a page in Markdown.
+func Block(t testing.TB, path, after, language string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(string(Read(t, path)), after)
+	_, rest, also := strings.Cut(rest, "```"+language+"\n")
+	code, _, last := strings.Cut(rest, "```\n")
+	if !found || !also || !last {
+		t.Fatalf("%s has no block of %s after %q", path, language, after)
+	}
+	return code
+}
+
 // Write writes a file that all users may read, and creates its folder.
 func Write[T string | []byte](t testing.TB, path string, content T) {
 	t.Helper()

@@ -23,14 +23,7 @@ import (
 // block returns the first block of code after a text of the page about integrations.
 func block(t *testing.T, after, language string) string {
 	t.Helper()
-	page := string(testfile.Read(t, "../../../docs/integrations.md"))
-	_, rest, found := strings.Cut(page, after)
-	_, rest, also := strings.Cut(rest, "```"+language+"\n")
-	code, _, last := strings.Cut(rest, "```\n")
-	if !found || !also || !last {
-		t.Fatalf("there is no block of %s after %q", language, after)
-	}
-	return code
+	return testfile.Block(t, "../../../docs/integrations.md", after, language)
 }
 
 func TestIntegrations(t *testing.T) {

@@ -85,16 +85,9 @@ func instantiated(name, from string) string {
 }
 
 // pod waits for the launcher pod of a VM.
-func (s governedPlatform) pod(t *testing.T, name string) (pod string) {
+func (s governedPlatform) pod(t *testing.T, name string) string {
 	t.Helper()
-	harness.Eventually(t, "virt-controller has made the pod of "+name, func() error {
-		pod = s.must(t, nil, "", "get", "pod", "-l", "kubevirt.io=virt-launcher,vm.kubevirt.io/name="+name, "-o", "jsonpath={.items[*].metadata.name}")
-		if pod == "" {
-			return errors.New(s.kubectl(t, nil, "", "get", "vm,vmi,events", "-o", "wide").Stdout)
-		}
-		return nil
-	})
-	return pod
+	return harness.LauncherPod(t, s.Plane, "stage", name)
 }
 
 // status returns the status of the approval.
@@ -145,31 +138,6 @@ func (s governedPlatform) disarm(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// runs simulates the node for a pod, and virt-handler for its instance.
-func (s governedPlatform) runs(t *testing.T, name, pod, node string) {
-	t.Helper()
-	s.must(t, nil, fmt.Sprintf(`{"apiVersion":"v1","kind":"Binding","metadata":{"name":%q},"target":{"apiVersion":"v1","kind":"Node","name":%q}}`, pod, node),
-		"create", "--raw", "/api/v1/namespaces/stage/pods/"+pod+"/binding", "-f", "-")
-	ready := func(container string) string {
-		return fmt.Sprintf(`{"name":%q,"ready":true,"restartCount":0,"image":"i","imageID":"i@sha256:%064d","state":{"running":{"startedAt":"2026-11-23T12:00:00Z"}}}`, container, 1)
-	}
-	s.must(t, nil, "", "patch", "pod", pod, "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Running","podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"}],`+
-		`"conditions":[{"type":"Ready","status":"True"},{"type":"ContainersReady","status":"True"},{"type":"PodScheduled","status":"True"}],`+
-		`"containerStatuses":[`+ready("compute")+","+ready("volumeroot")+`]}}`)
-	if s.must(t, nil, "", "get", "vmi", name, "-o", "jsonpath={.status.phase}") == "Running" {
-		return
-	}
-	harness.Eventually(t, "virt-controller has handed instance "+name+" to the node", func() error {
-		if phase := s.must(t, nil, "", "get", "vmi", name, "-o", "jsonpath={.status.phase}"); phase != "Scheduled" {
-			return errors.New("its phase is " + phase)
-		}
-		return nil
-	})
-	handler := harness.User(t, s.Plane, "system:serviceaccount:kubevirt:kubevirt-handler", gen.Group("system:masters"))
-	s.must(t, handler, "", "patch", "vmi", name, "--type=merge", "-p", `{"status":{"phase":"Running","selinuxContext":"none","conditions":[`+
-		`{"type":"Ready","status":"True","lastTransitionTime":"2026-11-23T12:00:00Z"},{"type":"LiveMigratable","status":"True","lastTransitionTime":"2026-11-23T12:00:00Z"}]}}`)
 }
 
 // migrate has an instance migrated, and waits for the pod of the target.

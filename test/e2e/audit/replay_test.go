@@ -35,10 +35,10 @@ func (s governedPlatform) reportsNothing(t *testing.T, tenant *controlplane.User
 	}
 	for _, name := range []string{"travels", "plugged", "moved"} {
 		pods[name] = s.pod(t, name)
-		s.runs(t, name, pods[name], "node-1")
+		harness.RunInstance(t, s.Plane, "stage", name, pods[name], "node-1")
 	}
 	s.conforms(t, "machines that run conform", 3)
-	s.runs(t, "travels", s.migrate(t, "travels", pods["travels"], ""), "node-2")
+	harness.RunInstance(t, s.Plane, "stage", "travels", s.migrate(t, "travels", pods["travels"], ""), "node-2")
 	s.must(t, nil, "", "patch", "kubevirt", "kubevirt", "--namespace=kubevirt", "--type=merge", "-p", `{"spec":{"configuration":{"developerConfiguration":{"featureGates":["HotplugVolumes"]}}}}`)
 	s.must(t, tenant, gen.Manifest(gen.Claim("data")), "create", "-f", "-")
 	volume := `{"name":"data","disk":{"disk":{"bus":"scsi"}},"volumeSource":{"persistentVolumeClaim":{"claimName":"data","hotpluggable":true}}}`

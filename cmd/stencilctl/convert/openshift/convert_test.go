@@ -161,7 +161,7 @@ spec:
 `,
 			wantNotes: []string{
 				"objects[0].metadata.annotations.a: $(hostname) stays as it is, because no parameter is called hostname",
-				"objects[0].metadata.annotations.c: $((A)) is beside other text, so that the value stays text",
+				"objects[0].metadata.annotations.c: $((A)) is beside other text, so that the value stays text; a template with syntax Parentheses joins digits with it to a number",
 				"objects[0].metadata.annotations.d: $((B)) stays as it is, because no parameter is called B",
 			},
 		},

@@ -94,7 +94,7 @@ func (c *conversion) parenthesized(text, at string, whole bool) string {
 			return reference
 		}
 		if strings.HasPrefix(reference[dollars:], "((") {
-			c.note(at, "%s is beside other text, so that the value stays text", reference[dollars-1:])
+			c.note(at, "%s is beside other text, so that the value stays text; a template with syntax Parentheses joins digits with it to a number", reference[dollars-1:])
 		}
 		return c.dollars(dollars-1) + "${" + name + "}"
 	})

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/cache"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/diff"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/engine"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/health"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync/common"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/kube"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/tracing"
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// trackingAnnotation is by what Argo CD recognizes the objects of an application, by default.
+	trackingAnnotation = "argocd.argoproj.io/tracking-id"
+	// manager is the field manager of Argo CD.
+	manager = "argocd-controller"
+
+	// The ways to compare an object: with the manifest that was applied last, by a dry run, and by the fields that Argo CD manages, which it does for
+	// what it applies on the server.
+	clientSide = "client-side"
+	serverSide = "server-side"
+	structured = "structured"
+)
+
+// track adds the annotation by which Argo CD recognizes an object of its application.
+func track(object *unstructured.Unstructured, application, namespace string) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	kind := object.GroupVersionKind()
+	annotations[trackingAnnotation] = fmt.Sprintf("%s:%s/%s:%s/%s", application, kind.Group, kind.Kind, namespace, object.GetName())
+	object.SetAnnotations(annotations)
+}
+
+// cluster is the cache of a cluster, limited to one namespace and to what the user may list.
+type cluster struct {
+	namespace string
+	config    *rest.Config
+	kubectl   *kube.KubectlCmd
+	cache     cache.ClusterCache
+	engine    engine.GitOpsEngine
+	scripts   scripts
+	close     engine.StopFunc
+}
+
+func open(config *rest.Config, o options) (*cluster, error) {
+	config.QPS, config.Burst = -1, -1
+	kubectl := &kube.KubectlCmd{Log: quiet(), Tracer: tracing.NopTracer{}}
+	c := &cluster{namespace: o.namespace, config: config, kubectl: kubectl, scripts: o.scripts}
+	c.cache = cache.NewClusterCache(config,
+		cache.SetLogr(quiet()), cache.SetKubectl(kubectl), cache.SetNamespaces([]string{o.namespace}), cache.SetRespectRBAC(cache.RespectRbacNormal),
+		cache.SetSettings(cache.Settings{ResourceHealthOverride: o.scripts, ResourcesFilter: cache.NewNoopSettings()}),
+		cache.SetPopulateResourceInfoHandler(func(object *unstructured.Unstructured, _ bool) (any, bool) {
+			managed := strings.HasPrefix(object.GetAnnotations()[trackingAnnotation], o.application+":")
+			return managed, managed
+		}))
+	c.engine = engine.NewEngine(config, c.cache, engine.WithLogr(quiet()), engine.WithKubectl(kubectl))
+	var err error
+	if c.close, err = c.engine.Run(); err != nil {
+		return nil, fmt.Errorf("reading the cluster: %w", err)
+	}
+	return c, nil
+}
+
+func managed(resource *cache.Resource) bool {
+	is, _ := resource.Info.(bool)
+	return is
+}
+
+// operation is what a sync did to one object.
+type operation struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Status  string `json:"status"`
+	Message string `json:"message,omitempty"`
+}
+
+// sync applies the objects, in the order of their waves.
+func (c *cluster) sync(ctx context.Context, objects []*unstructured.Unstructured, onServer bool) ([]operation, error) {
+	results, err := c.engine.Sync(ctx, objects, managed, "revision", c.namespace,
+		sync.WithLogr(quiet()), sync.WithHealthOverride(c.scripts), sync.WithServerSideApply(onServer), sync.WithServerSideApplyManager(manager))
+	if err != nil {
+		return nil, fmt.Errorf("syncing: %w", err)
+	}
+	slices.SortFunc(results, func(a, b common.ResourceSyncResult) int { return a.Order - b.Order })
+	var operations []operation
+	for _, each := range results {
+		operations = append(operations, operation{Kind: each.ResourceKey.Kind, Name: each.ResourceKey.Name, Status: string(each.Status), Message: each.Message})
+	}
+	// What was stored meanwhile is read, as it is after a refresh of the application.
+	c.cache.Invalidate()
+	if err := c.cache.EnsureSynced(); err != nil {
+		return nil, fmt.Errorf("reading the cluster again: %w", err)
+	}
+	return operations, nil
+}
+
+// compare returns what Argo CD shows of the objects.
+func (c *cluster) compare(objects []*unstructured.Unstructured) ([]resource, error) {
+	live, err := c.cache.GetManagedLiveObjs(objects, managed)
+	if err != nil {
+		return nil, fmt.Errorf("reading the objects: %w", err)
+	}
+	both := sync.Reconcile(objects, live, c.namespace, c.cache)
+	applier, cleanup, err := c.kubectl.ManageServerSideDiffDryRuns(c.config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing dry runs: %w", err)
+	}
+	defer cleanup()
+	var resources []resource
+	for i, target := range both.Target {
+		object := target
+		if object == nil {
+			object = both.Live[i]
+		}
+		each := describe(object)
+		each.Comparisons = map[string]comparison{}
+		for way, option := range map[string]diff.Option{
+			clientSide: diff.WithServerSideDiff(false),
+			structured: diff.WithStructuredMergeDiff(true),
+			serverSide: diff.WithServerSideDiff(true),
+		} {
+			compared, err := diff.Diff(target, both.Live[i], option, diff.WithServerSideDryRunner(diff.NewK8sServerSideDryRunner(applier)),
+				diff.WithLogr(quiet()), diff.WithGVKParser(c.cache.GetGVKParser()), diff.WithManager(manager))
+			if err != nil {
+				return nil, fmt.Errorf("comparing %s: %w", each.Name, err)
+			}
+			if each.Comparisons[way], err = show(compared, target == nil || both.Live[i] == nil); err != nil {
+				return nil, err
+			}
+		}
+		if both.Live[i] == nil {
+			each.Health = string(health.HealthStatusMissing)
+		} else if err := each.evaluate(both.Live[i], c.scripts); err != nil {
+			return nil, err
+		}
+		resources = append(resources, each)
+	}
+	return resources, nil
+}
+
+// show returns the status of an object, whose difference is that from the stored object to the desired one.
+func show(compared *diff.DiffResult, incomplete bool) (comparison, error) {
+	if !compared.Modified {
+		if incomplete {
+			return comparison{Sync: "OutOfSync"}, nil
+		}
+		return comparison{Sync: "Synced"}, nil
+	}
+	patch, err := jsonpatch.CreateMergePatch(compared.NormalizedLive, compared.PredictedLive)
+	if err != nil {
+		return comparison{}, fmt.Errorf("describing a difference: %w", err)
+	}
+	return comparison{Sync: "OutOfSync", Difference: patch}, nil
+}
