@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/revision"
 )
 
 type metrics struct {
@@ -38,6 +39,8 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 
 func (m *metrics) observe(done *result, status v1alpha1.RevisionMigrationStatus) {
 	m.copies.Reset()
+	// The series exists in a cluster without copies as well.
+	m.copies.WithLabelValues(string(revision.Target), string(revision.Current)).Set(0)
 	for _, class := range status.Classes {
 		m.copies.WithLabelValues(class.Version, class.Class).Set(float64(class.Count))
 	}

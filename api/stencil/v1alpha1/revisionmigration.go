@@ -109,7 +109,7 @@ type RevisionMigrationSpec struct {
 	//
 	// +optional
 	// +kubebuilder:default="168h"
-	// +kubebuilder:validation:XValidation:rule="self >= duration('1m')",message="must be at least 1m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="must be at least 1m"
 	BackupTTL *metav1.Duration `json:"backupTTL,omitempty"`
 }
 
