@@ -160,8 +160,8 @@ func newPinned(t *testing.T, namespace, name, format string, inSpec bool) *pinne
 	discard(t, namespace, current)
 	discard(t, namespace, old)
 	var labels map[string]string
-	if format == formatAlpha2 {
-		labels = size.labels("v1alpha2")
+	if format == formatAlpha2 || format == formatBeta {
+		labels = size.labels(format)
 	}
 	p.before = store(t, namespace, old, p.vm, size.data(format, sixCPUs), labels)
 	// What is pinned differs from what is live.
