@@ -15,7 +15,7 @@ import (
 	"github.com/vmstencil/stencil/revision"
 )
 
-// entry is one stored copy. The data is not retained: there may be tens of thousands.
+// entry is one stored copy. There may be tens of thousands: only those that have to be written retain their object.
 type entry struct {
 	types.NamespacedName
 	uid        types.UID
@@ -25,10 +25,11 @@ type entry struct {
 	message    string
 	references []revision.Reference
 	owners     []metav1.OwnerReference
-	labels     map[string]string
 	finalizers bool
 	deleting   bool
 	bytes      int
+	// object is the ControllerRevision as it was read, without managedFields; nil if it is current.
+	object *appsv1.ControllerRevision
 	// of identifies the object that the copy was made of, and its generation.
 	of revision.Identity
 }
@@ -71,7 +72,6 @@ func (c *cluster) gather(ctx context.Context, selector labels.Selector) (*invent
 		return nil, err
 	}
 	var undecided []*entry
-	data := map[*entry][]byte{}
 	existing := map[types.NamespacedName]bool{}
 	if err := c.eachRevision(ctx, func(r *appsv1.ControllerRevision) error {
 		key := types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
@@ -91,15 +91,19 @@ func (c *cluster) gather(ctx context.Context, selector labels.Selector) (*invent
 		}
 		e := newEntry(r)
 		inv.entries = append(inv.entries, e)
-		if e.decide(r.Labels, r.Data.Raw, inv.references[key]); e.class == revision.OldSpec {
-			undecided, data[e] = append(undecided, e), slices.Clone(r.Data.Raw)
+		if e.decide(r, inv.references[key]); e.action != revision.Retain {
+			e.object = r.DeepCopy()
+			e.object.ManagedFields = nil
+		}
+		if e.class == revision.OldSpec {
+			undecided = append(undecided, e)
 		}
 		return nil
 	}); err != nil {
 		return nil, err
 	}
 	for _, e := range undecided {
-		e.decide(e.labels, data[e], inv.references[e.NamespacedName])
+		e.decide(e.object, inv.references[e.NamespacedName])
 	}
 	for _, e := range inv.entries {
 		e.references = inv.references[e.NamespacedName]
@@ -111,13 +115,13 @@ func (c *cluster) gather(ctx context.Context, selector labels.Selector) (*invent
 
 func newEntry(r *appsv1.ControllerRevision) *entry {
 	return &entry{
-		NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, uid: r.UID, owners: r.OwnerReferences, labels: r.Labels,
+		NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, uid: r.UID, owners: r.OwnerReferences,
 		finalizers: len(r.Finalizers) > 0, deleting: r.DeletionTimestamp != nil, bytes: len(r.Data.Raw),
 	}
 }
 
-func (e *entry) decide(labels map[string]string, data []byte, references []revision.Reference) {
-	d := revision.Decide(revision.Revision{Name: e.Name, Labels: labels, Data: data}, references)
+func (e *entry) decide(r *appsv1.ControllerRevision, references []revision.Reference) {
+	d := revision.Decide(revision.Revision{Name: r.Name, Labels: r.Labels, Data: r.Data.Raw}, references)
 	e.class, e.action, e.version, e.message, e.of = d.Class, d.Action, d.Version, d.Message, d.Identity
 }
 

@@ -24,17 +24,10 @@ type skipped string
 
 func (s skipped) Error() string { return string(s) }
 
-// migrate brings one stored copy to the target version. It reads the copy again, and decides again, because the inventory may be old.
+// migrate brings one stored copy to the target version. The copy may have changed since it was read: each write is limited to the version that
+// was read. It decides again, because start revisions may have added references.
 func (c *cluster) migrate(ctx context.Context, e *entry) error {
-	r, err := c.get(ctx, e.Namespace, e.Name)
-	switch {
-	case err != nil:
-		return err
-	case r == nil || r.UID != e.uid:
-		return skipped("it was replaced or deleted meanwhile")
-	case r.DeletionTimestamp != nil || len(r.Finalizers) > 0:
-		return skipped("it has finalizers or is being deleted")
-	}
+	r := e.object
 	d := revision.Decide(revision.Revision{Name: r.Name, Labels: r.Labels, Data: r.Data.Raw}, e.references)
 	switch d.Action {
 	case revision.Retain:
@@ -50,13 +43,7 @@ func (c *cluster) migrate(ctx context.Context, e *entry) error {
 
 // plan does what migrate does, in dry runs only.
 func (c *cluster) plan(ctx context.Context, e *entry) error {
-	r, err := c.get(ctx, e.Namespace, e.Name)
-	if err != nil {
-		return err
-	}
-	if r == nil || r.UID != e.uid {
-		return skipped("it was replaced or deleted meanwhile")
-	}
+	r := e.object
 	d := revision.Decide(revision.Revision{Name: r.Name, Labels: r.Labels, Data: r.Data.Raw}, e.references)
 	switch d.Action {
 	case revision.Skip:
