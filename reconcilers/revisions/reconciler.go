@@ -131,6 +131,8 @@ func (r *Reconciler) read(ctx context.Context) (*v1alpha1.RevisionMigration, err
 		created := &unstructured.Unstructured{}
 		created.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RevisionMigration"))
 		created.SetName(v1alpha1.RevisionMigrationName)
+		// With a spec, the API server adds the other defaults.
+		created.Object["spec"] = map[string]any{"mode": string(v1alpha1.RevisionMigrationReport)}
 		object, err = client.Create(ctx, created, metav1.CreateOptions{FieldManager: fieldManager})
 	}
 	if err != nil {

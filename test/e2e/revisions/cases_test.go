@@ -175,6 +175,30 @@ func TestSnapshotsAreRestoredWithTheirCopy(t *testing.T) {
 	p.starts(t, 6)
 }
 
+// A snapshot of a stopped VirtualMachine whose copy only its status names refers to no copy: KubeVirt restores it with the live object. Nothing can
+// change a snapshot, so it is reported.
+func TestASnapshotWithoutACopyIsReported(t *testing.T) {
+	namespace := harness.Namespace(t, plane, "unpinned")
+	w := newWriter(t, nil)
+	if err := w.pass(t); err != nil {
+		t.Fatal(err)
+	}
+	newPinned(t, namespace, "web", formatBeta, false)
+	create(t, snapshots, namespace, `{"apiVersion":"snapshot.kubevirt.io/v1beta1","kind":"VirtualMachineSnapshot","metadata":{"name":"before"},"spec":{"source":{"apiGroup":"kubevirt.io","kind":"VirtualMachine","name":"web"}}}`)
+	succeeds(t, snapshots, namespace, "before", `"phase":"Succeeded"`)
+	mode(t, v1alpha1.RevisionMigrationReport, namespace)
+	if err := w.pass(t); err != nil {
+		t.Fatal(err)
+	}
+	want := v1alpha1.RevisionFinding{
+		Kind: v1alpha1.RevisionUnpinned, Namespace: namespace, Object: "VirtualMachineSnapshot before",
+		Message: "spec.instancetype refers to no ControllerRevision, so that a restored VirtualMachine has the live object",
+	}
+	if s := status(t); !slices.Contains(s.Findings, want) {
+		t.Errorf("findings %+v, want %+v", s.Findings, want)
+	}
+}
+
 func onlyContent(t *testing.T, namespace string) string {
 	t.Helper()
 	list, err := objects.Resource(contents).Namespace(namespace).List(background(t), metav1.ListOptions{})
