@@ -141,6 +141,10 @@ func newPinned(t *testing.T, namespace, name, format string, inSpec bool) *pinne
 		if current = statusRevision(vm); current == "" {
 			return harness.Complaint("there is none")
 		}
+		// Its first reconciliations are over: it patches the status again while its cache is older.
+		if printable, _, _ := unstructured.NestedString(vm.Object, "status", "printableStatus"); printable != "Stopped" {
+			return harness.Complaint("it is " + printable)
+		}
 		return nil
 	})
 	old := size.stored(name)
@@ -164,6 +168,13 @@ func newPinned(t *testing.T, namespace, name, format string, inSpec bool) *pinne
 		labels = size.labels(format)
 	}
 	p.before = store(t, namespace, old, p.vm, size.data(format, sixCPUs), labels)
+	p.eventually(t, "the status still refers to the copy", func(vm *unstructured.Unstructured) error {
+		if got := statusRevision(vm); got != old {
+			patch(t, virtualMachines, namespace, name, reference, "status")
+			return harness.Complaint("the status refers to " + got)
+		}
+		return nil
+	})
 	// What is pinned differs from what is live.
 	patch(t, instancetypes, "", size.name, `{"spec":`+eightCPUs+`}`)
 	return p

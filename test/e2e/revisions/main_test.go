@@ -59,9 +59,12 @@ func TestMain(m *testing.M) {
 		if plane, err = controlplane.Start(ctx, controlplane.Options{KubeVirt: true, ControllerManager: true, Log: os.Stderr}); err != nil {
 			return nil, err
 		}
-		definition, err := os.ReadFile(filepath.Join("..", "..", "..", "charts", "stencil", "files", "crds", "stencil.kubevirt.io_revisionmigrations.yaml"))
+		definitions, err := controlplane.ReadCRDs(filepath.Join("..", "..", "..", "charts", "stencil", "files", "crds"))
 		if err == nil {
-			err = harness.Apply(ctx, plane, permissions+"---\n"+string(definition), "-")
+			err = plane.InstallCRDs(ctx, definitions...)
+		}
+		if err == nil {
+			err = harness.Apply(ctx, plane, permissions, "-")
 		}
 		if err == nil {
 			apps, err = appsclient.NewForConfig(plane.AdminConfig())
