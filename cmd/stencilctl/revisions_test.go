@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +47,8 @@ func found(kind v1alpha1.RevisionFindingKind, object, message string) func(*v1al
 
 func migrationIs(kind string, status metav1.ConditionStatus, reason, message string) func(*v1alpha1.RevisionMigration) {
 	return func(m *v1alpha1.RevisionMigration) {
-		meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: m.Generation})
+		meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: m.Generation,
+			LastTransitionTime: metav1.Date(2026, 11, 1, 8, 30, 0, 0, time.UTC)})
 	}
 }
 
