@@ -10,10 +10,11 @@
 //   - entry-points, hotplug: in these namespaces, other ways to create a VM and to change its disks are closed.
 //   - running-machines, migrations, launcher-pods: in these namespaces, running VMs and their pods do not differ from what was approved.
 //   - disk-provenance: in these namespaces, only KubeVirt writes which disk was created for which VM.
+//   - stored-instancetypes: in these namespaces, only KubeVirt and Stencil write the copies of instance types that determine the size of VMs.
 //   - undecided-namespaces: the same rules before Stencil has decided whether an approval selects a namespace.
 //   - namespace-coverage, governed-label, approval-index: relabelling a namespace does not evade an approval.
 //   - disk-lending: only users who may copy the disks of a namespace lend them by a template.
-//   - manager-namespaces, manager-captures, manager-disks, manager-webhooks: the writes that are permitted to Stencil's manager and its
+//   - manager-namespaces, manager-captures, manager-disks, manager-revisions, manager-webhooks: the writes that are permitted to Stencil's manager and its
 //     token.
 //   - approvals: an approval does not select namespaces by the label that Stencil derives from approvals.
 //   - definitions: the definitions of templates are not deleted by mistake.
@@ -37,6 +38,7 @@
 //	managerUser       string           the username of the manager
 //	uninstallUser     string           the username of the hook that ends captures before an uninstallation
 //	diskUser          string           the username under which the manager creates disks that templates lend; empty if it creates none
+//	revisionUser      string           the username under which the manager replaces stored instance types; empty if it replaces none
 //	objectUser        string           the username under which the manager creates the objects of templates; empty if it creates none
 //	exemptUsers       list of strings  users exempt from approvals: Kubernetes' own
 //	exemptAccounts    list of strings  names of service accounts that are exempt if they also have verb bypass on templateapprovals

@@ -28,6 +28,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/preflight"
 	"github.com/vmstencil/stencil/reconcilers/readiness"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
+	"github.com/vmstencil/stencil/reconcilers/revisions"
 	"github.com/vmstencil/stencil/reconcilers/selfprotection"
 )
 
@@ -55,6 +56,8 @@ type Options struct {
 	Audit Audit
 	// DiskAccount is the username under which disks that templates lend are created. If empty, none are.
 	DiskAccount string
+	// RevisionAccount is the username under which stored instance types are replaced. If empty, they are only reported.
+	RevisionAccount string
 	// ImageAccount is the username as which golden images are kept fresh, in ImageNamespaces. If empty, none are. ImageNetworks are the private
 	// networks in which their sources may be.
 	ImageAccount    string
@@ -134,6 +137,9 @@ func Setup(mgr manager.Manager, o Options) error {
 		return err
 	}
 	if err := setupGoldenImages(mgr, o, dependents, running); err != nil {
+		return err
+	}
+	if err := setupRevisions(mgr, o); err != nil {
 		return err
 	}
 	if o.PolicyLibrary != "" {
@@ -272,6 +278,20 @@ func setupObjects(mgr manager.Manager, o Options) error {
 		return err
 	}
 	return created.SetupWithManager(mgr, o.ObjectKeysSecret)
+}
+
+// setupRevisions adds the reconciler that reports and migrates stored instance types.
+func setupRevisions(mgr manager.Manager, o Options) error {
+	stored, err := revisions.New(revisions.Options{
+		Config:     mgr.GetConfig(),
+		Account:    o.RevisionAccount,
+		Recorder:   mgr.GetEventRecorder("stencil-revisions"),
+		Registerer: o.Registerer,
+	})
+	if err != nil {
+		return err
+	}
+	return stored.SetupWithManager(mgr)
 }
 
 // setupGoldenImages adds the reconciler that keeps golden images fresh.

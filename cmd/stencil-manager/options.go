@@ -50,6 +50,8 @@ type options struct {
 	auditInterval time.Duration
 	// diskAccount is the user as which disks that templates lend are created.
 	diskAccount string
+	// revisionAccount is the user as which stored instance types are replaced.
+	revisionAccount string
 	// imageAccount is the user as which golden images are kept fresh, in imageNamespaces and from imageNetworks.
 	imageAccount    string
 	imageNamespaces program.List
@@ -161,6 +163,8 @@ func (o *options) bind(flags *flag.FlagSet) {
 
 	flags.StringVar(&o.diskAccount, "disk-account", "",
 		"Full name of the service account as which the manager creates the disks that templates lend; it must be permitted to impersonate it. If empty, no disk is lent.")
+	flags.StringVar(&o.revisionAccount, "revision-account", "",
+		"Full name of the service account as which the manager replaces stored instance types; it must be permitted to impersonate it. If empty, they are only reported.")
 	flags.StringVar(&o.imageAccount, "image-account", "",
 		"Full name of the service account as which the manager keeps golden images fresh; it must be permitted to impersonate it. If empty, no GoldenImage is reconciled.")
 	flags.Var(&o.imageNamespaces, "image-namespaces",

@@ -71,6 +71,7 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 			WritableKeys:    o.writableKeys,
 		},
 		DiskAccount:      o.diskAccount,
+		RevisionAccount:  o.revisionAccount,
 		ImageAccount:     o.imageAccount,
 		ImageNamespaces:  o.imageNamespaces,
 		ImageNetworks:    networks,

@@ -22,6 +22,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/lint"
 	"github.com/vmstencil/stencil/cmd/stencilctl/policy"
 	"github.com/vmstencil/stencil/cmd/stencilctl/process"
+	"github.com/vmstencil/stencil/cmd/stencilctl/revisions"
 )
 
 // version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
@@ -72,6 +73,7 @@ Exit codes: 0 success; 1 there are findings, such as a policy that denies; 2 the
 		approve.NewCommand(streams),
 		capture.NewCommand(streams),
 		image.NewCommand(streams),
+		revisions.NewCommand(streams),
 		install.NewCommand(streams),
 	)
 	finish(root, displayName(path))

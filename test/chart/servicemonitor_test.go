@@ -112,8 +112,11 @@ func TestPrometheusRule(t *testing.T) {
 	if got, want := rule.Spec.Groups[1].Rules[0].Expr.String(), `max by (namespace, name) (stencil_golden_image_state{reason="Stale"}) > 0`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	if got := rule.Spec.Groups[2].Rules[0]; got.Alert != "StencilOldInstancetypesStored" || got.Expr.String() != `max by (version, class) (stencil_stored_instancetypes{class!="Current"}) > 0` || got.Annotations["runbook_url"] == "" {
+		t.Errorf("alert %+v", got)
+	}
 	for i, want := range []string{"StencilInstallationProblem", "StencilInstallationWarning"} {
-		if got := rule.Spec.Groups[2].Rules[i]; got.Alert != want || got.For == nil || !strings.Contains(got.Expr.String(), "stencil_installation_findings") {
+		if got := rule.Spec.Groups[3].Rules[i]; got.Alert != want || got.For == nil || !strings.Contains(got.Expr.String(), "stencil_installation_findings") {
 			t.Errorf("alert %+v, want %s", got, want)
 		}
 	}

@@ -110,6 +110,9 @@ func (o Options) ManagerArgs() []string {
 	if disks, _ := o.Values["diskAccess"].(map[string]any); disks["mode"] != "None" {
 		arguments = append(arguments, "--disk-account=system:serviceaccount:"+o.Namespace+":"+prefix+"-disks")
 	}
+	if revisions, _ := o.Values["revisions"].(map[string]any); revisions["write"] == true {
+		arguments = append(arguments, "--revision-account=system:serviceaccount:"+o.Namespace+":"+prefix+"-revisions")
+	}
 	arguments = append(arguments, "--image-account=system:serviceaccount:"+o.Namespace+":"+prefix+"-images")
 	images, _ := o.Values["goldenImages"].(map[string]any)
 	for key, flag := range map[string]string{"namespaces": "--image-namespaces=", "allowedNetworks": "--image-networks="} {

@@ -31,6 +31,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&VirtualMachinePolicyList{},
 		&GoldenImage{},
 		&GoldenImageList{},
+		&RevisionMigration{},
+		&RevisionMigrationList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

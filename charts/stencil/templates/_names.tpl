@@ -139,6 +139,17 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.disks.name" .
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.images.name" . }}
 {{- end -}}
 
+{{/* The service account as which the manager replaces stored instance types, and its user name; empty if it replaces none. */}}
+{{- define "stencil.revisions.name" -}}
+{{ include "stencil.fullname" . }}-revisions
+{{- end -}}
+
+{{- define "stencil.revisions.user" -}}
+{{- if .Values.revisions.write -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.revisions.name" . }}
+{{- end -}}
+{{- end -}}
+
 {{/*
 The service account as which the manager creates objects of templates, and its user name; empty if it creates none. The policy manager-objects
 relies on the end of the name.

@@ -49,6 +49,11 @@ func GoldenImage(image *v1alpha1.GoldenImage) Object {
 	return Object{Group: v1alpha1.GroupVersion, Resource: "goldenimages", Kind: "GoldenImage", Namespace: image.Namespace, Name: image.Name, UID: image.UID}
 }
 
+// RevisionMigration returns the Object of the RevisionMigration, with its UID.
+func RevisionMigration(m *v1alpha1.RevisionMigration) Object {
+	return Object{Group: v1alpha1.GroupVersion, Resource: "revisionmigrations", Kind: "RevisionMigration", Name: m.Name, UID: m.UID}
+}
+
 // String returns the object's kind and name as errors show them.
 func (o Object) String() string {
 	if o.Namespace == "" {

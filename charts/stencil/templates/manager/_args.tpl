@@ -76,6 +76,9 @@
 {{- with .Values.goldenImages.allowedNetworks }}
 - --image-networks={{ join "," . }}
 {{- end }}
+{{- with include "stencil.revisions.user" . }}
+- --revision-account={{ . }}
+{{- end }}
 {{- range .Values.objects.lentResources }}
 {{- if not (has . $.Values.objects.resources) }}
 {{- fail (printf "objects.lentResources has %s, which objects.resources does not have: templates create only those" .) }}

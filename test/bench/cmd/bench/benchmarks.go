@@ -20,6 +20,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/process"
 	"github.com/vmstencil/stencil/test/bench/readiness"
 	"github.com/vmstencil/stencil/test/bench/report"
+	"github.com/vmstencil/stencil/test/bench/revisions"
 )
 
 // environment is what every benchmark is given.
@@ -124,6 +125,13 @@ var benchmarks = []benchmark{
 		return readiness.RunFlip(ctx, readiness.Options{
 			Definitions: e.definitions(), Templates: templates, Rounds: e.roundsOr(3), Log: os.Stderr, Progress: progress,
 		})
+	}},
+	{"revisions", func(ctx context.Context, e environment) (result, error) {
+		copies := 20_000
+		if e.brief {
+			copies = 2_000
+		}
+		return revisions.Run(ctx, revisions.Options{Revisions: copies, Log: os.Stderr, Progress: progress})
 	}},
 }
 

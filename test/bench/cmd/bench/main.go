@@ -43,7 +43,7 @@ func (s *settings) register(flags *flag.FlagSet) {
 	flags.BoolVar(&s.write, "write", false, "record the results in docs/performance.md")
 	flags.StringVar(&s.only, "only", "", "benchmarks to run, separated by commas: "+strings.Join(names(), ", ")+" (default all)")
 	flags.IntVar(&s.runs, "runs", 0, "rounds of each benchmark (default: what docs/performance.md is made with)")
-	flags.BoolVar(&s.brief, "brief", false, "of admission, only what its ratios to the floor are taken from; of readiness-flip, 2 000 templates")
+	flags.BoolVar(&s.brief, "brief", false, "of admission, only what its ratios to the floor are taken from; of readiness-flip, 2 000 templates; of revisions, 2 000 copies")
 	flags.StringVar(&s.profile, "profile", "", "folder for Go profiles of stencil-manager and stencil-apiserver, taken during a round of their own")
 }
 

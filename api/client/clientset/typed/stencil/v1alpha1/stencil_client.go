@@ -13,6 +13,7 @@ import (
 type StencilV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	GoldenImagesGetter
+	RevisionMigrationsGetter
 	TemplateApprovalsGetter
 	VirtualMachinePoliciesGetter
 }
@@ -24,6 +25,10 @@ type StencilV1alpha1Client struct {
 
 func (c *StencilV1alpha1Client) GoldenImages(namespace string) GoldenImageInterface {
 	return newGoldenImages(c, namespace)
+}
+
+func (c *StencilV1alpha1Client) RevisionMigrations() RevisionMigrationInterface {
+	return newRevisionMigrations(c)
 }
 
 func (c *StencilV1alpha1Client) TemplateApprovals() TemplateApprovalInterface {

@@ -16,6 +16,10 @@ func (c *FakeStencilV1alpha1) GoldenImages(namespace string) v1alpha1.GoldenImag
 	return newFakeGoldenImages(c, namespace)
 }
 
+func (c *FakeStencilV1alpha1) RevisionMigrations() v1alpha1.RevisionMigrationInterface {
+	return newFakeRevisionMigrations(c)
+}
+
 func (c *FakeStencilV1alpha1) TemplateApprovals() v1alpha1.TemplateApprovalInterface {
 	return newFakeTemplateApprovals(c)
 }

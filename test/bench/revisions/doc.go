@@ -1,0 +1,3 @@
+// Package revisions measures how long the manager takes to migrate stored instance types, and with how much memory, beside a client that makes the
+// same three writes for each.
+package revisions

@@ -1,0 +1,132 @@
+// Package revisions_test checks that stored instance types in every format that KubeVirt has written are brought to the current one, and that
+// KubeVirt's own controller uses them afterwards as before. The reconciler runs in the test, with the permissions of the account in the chart, so
+// that each of its writes can fail.
+package revisions_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/dynamic"
+	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vmstencil/stencil/reconcilers/revisions"
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
+)
+
+// account writes ControllerRevisions, with these permissions and no others.
+const (
+	account = "system:serviceaccount:stencil-system:stencil-revisions"
+
+	permissions = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: revisions}
+rules:
+  - {apiGroups: [apps], resources: [controllerrevisions], verbs: [create, patch, delete]}
+  - {apiGroups: [kubevirt.io], resources: [virtualmachines/finalizers], verbs: [update]}
+  - {apiGroups: [snapshot.kubevirt.io], resources: [virtualmachinesnapshots/finalizers], verbs: [update]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: revisions}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: revisions}
+subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: "` + account + `"}]
+`
+)
+
+var (
+	plane   *controlplane.Plane
+	apps    *appsclient.AppsV1Client
+	objects dynamic.Interface
+)
+
+func TestMain(m *testing.M) {
+	harness.Main(m, func(ctx context.Context) (func() error, error) {
+		logf.SetLogger(logr.Discard())
+		var err error
+		if plane, err = controlplane.Start(ctx, controlplane.Options{KubeVirt: true, ControllerManager: true, Log: os.Stderr}); err != nil {
+			return nil, err
+		}
+		definitions, err := controlplane.ReadCRDs(filepath.Join("..", "..", "..", "charts", "stencil", "files", "crds"))
+		if err == nil {
+			err = plane.InstallCRDs(ctx, definitions...)
+		}
+		if err == nil {
+			err = harness.Apply(ctx, plane, permissions, "-")
+		}
+		if err == nil {
+			apps, err = appsclient.NewForConfig(plane.AdminConfig())
+		}
+		if err == nil {
+			objects, err = dynamic.NewForConfig(plane.AdminConfig())
+		}
+		return plane.Stop, err
+	})
+}
+
+// writer is a manager, whose writes a test can end.
+type writer struct {
+	*revisions.Reconciler
+	events *events.FakeRecorder
+}
+
+// newWriter returns a manager. crash is called before each write; if it returns true, that write and all later ones fail as if the process had ended.
+// It is called again after the write.
+func newWriter(t *testing.T, crash func(after bool, request *http.Request) bool) *writer {
+	t.Helper()
+	config := rest.CopyConfig(plane.AdminConfig())
+	if crash != nil {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &faulty{next: next, crash: crash} })
+	}
+	recorder := events.NewFakeRecorder(1000)
+	reconciler, err := revisions.New(revisions.Options{Config: config, Account: account, Recorder: recorder, Registerer: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &writer{reconciler, recorder}
+}
+
+// pass makes one pass.
+func (w *writer) pass(t *testing.T) error {
+	t.Helper()
+	_, err := w.Reconcile(context.WithoutCancel(t.Context()), reconcile.Request{})
+	return err
+}
+
+type faulty struct {
+	next  http.RoundTripper
+	crash func(after bool, request *http.Request) bool
+	dead  bool
+}
+
+func (f *faulty) RoundTrip(request *http.Request) (*http.Response, error) {
+	// Dry runs change nothing.
+	write := request.Method != http.MethodGet && request.URL.Query().Get("dryRun") == ""
+	if write && !f.dead {
+		f.dead = f.crash(false, request)
+	}
+	if f.dead {
+		return nil, fmt.Errorf("the process ended before %s %s", request.Method, request.URL.Path)
+	}
+	response, err := f.next.RoundTrip(request)
+	if write && f.crash(true, request) {
+		f.dead = true
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		return nil, fmt.Errorf("the process ended after %s %s", request.Method, request.URL.Path)
+	}
+	return response, err
+}

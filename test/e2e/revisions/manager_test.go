@@ -1,0 +1,98 @@
+package revisions_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
+	"github.com/vmstencil/stencil/test/platform"
+)
+
+// With the chart and its permissions: in a governed namespace no user replaces a copy, not even an administrator, the manager does, and the condition
+// proves that no old version is left. The policies of the API server are evaluated on real ControllerRevisions.
+func TestTheInstalledManagerMigratesInAGovernedNamespace(t *testing.T) {
+	ctx := context.WithoutCancel(t.Context())
+	p, err := platform.Start(ctx, platform.Options{ControllerManager: true, Log: os.Stderr, Values: map[string]any{"revisions": map[string]any{"write": true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	must := func(stdin string, arguments ...string) string {
+		t.Helper()
+		return harness.Must(t, p.Plane, nil, stdin, arguments...).Stdout
+	}
+	namespace := harness.Namespace(t, p.Plane, "governed")
+	const (
+		uid = "8d1a7b0e-2a33-4c53-9b2a-3d1c9b1f6a10"
+		old = "web-six-" + uid + "-2"
+	)
+	stored := func(name, vm string) string {
+		return `{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"` + name + `","ownerReferences":[{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","name":"web","uid":"` + vm + `","controller":true,"blockOwnerDeletion":true}]},
+			"revision":0,"data":{"apiVersion":"instancetype.kubevirt.io/v1alpha2","kind":"VirtualMachineClusterInstancetype","metadata":{"name":"six","uid":"` + uid + `","generation":2},"spec":{"cpu":{"guest":6},"memory":{"guest":"1Gi"}}}}`
+	}
+	must(`{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"web"},"spec":{"runStrategy":"Halted","instancetype":{"name":"six","revisionName":"`+old+`"},"template":{"spec":{"domain":{"devices":{}}}}}}`, "create", "-n", namespace, "-f", "-")
+	vm := must("", "get", "vm", "web", "-n", namespace, "-o", "jsonpath={.metadata.uid}")
+	must(stored(old, vm), "create", "-n", namespace, "-f", "-")
+	must(gen.Manifest(gen.Approval("sizes", gen.Governs(namespace), gen.Approves("golden/fedora"))), "apply", "-f", "-")
+	harness.Eventually(t, "the policy is enforced", func() error {
+		got := harness.Kubectl(t, p.Plane, nil, "", "delete", "controllerrevision", old, "-n", namespace, "--dry-run=server")
+		if !strings.Contains(got.Stderr, "this ControllerRevision stores the instance type or preference of a VirtualMachine, and KubeVirt and Stencil alone write it in a namespace that TemplateApproval sizes governs: to migrate it, use stencilctl revisions") {
+			return harness.Complaint(got.Stdout + got.Stderr)
+		}
+		return nil
+	})
+	if got := harness.Kubectl(t, p.Plane, nil, stored("other", vm), "create", "-n", namespace, "-f", "-"); !strings.Contains(got.Stderr, "use stencilctl revisions") {
+		t.Errorf("a user creates a copy: %s%s", got.Stdout, got.Stderr)
+	}
+	// The revisions of other owners are no concern of the policy.
+	must(`{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"daemons"},"revision":1,"data":{"spec":{"template":{}}}}`, "create", "-n", namespace, "-f", "-")
+	must("", "delete", "controllerrevision", "daemons", "-n", namespace)
+	// A change of the mode starts a pass; without one, the next report is up to ten minutes away.
+	must("", "patch", "revisionmigration", "instancetypes", "--type=merge", "-p", `{"spec":{"mode":"DryRun"}}`)
+	harness.Eventually(t, "the manager reports", func() error {
+		return reports(t, p, "NoOldVersions=False OldVersionsStored")
+	})
+	must("", "patch", "revisionmigration", "instancetypes", "--type=merge", "-p", `{"spec":{"mode":"Apply"}}`)
+	harness.Eventually(t, "the manager has migrated", func() error {
+		return reports(t, p, "NoOldVersions=True AllCurrent")
+	})
+	if got := must("", "get", "controllerrevision", old, "-n", namespace, "-o", "jsonpath={.data.apiVersion} {.data.spec.cpu.guest} {.metadata.ownerReferences[0].uid}"); got != "instancetype.kubevirt.io/v1beta1 6 "+vm {
+		t.Errorf("the copy is %s", got)
+	}
+	harness.Eventually(t, "an event is about the VirtualMachine", func() error {
+		if got := must("", "get", "events", "-n", namespace, "-o", "jsonpath={.items[*].reason}"); !strings.Contains(got, "StoredInstancetypeMigrated") {
+			return harness.Complaint(got)
+		}
+		return nil
+	})
+	// The account writes nothing else, whoever has its token.
+	account := harness.User(t, p.Plane, account)
+	if got := harness.Kubectl(t, p.Plane, account, `{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"daemons"},"revision":1,"data":{"spec":{"template":{}}}}`, "create", "-n", namespace, "-f", "-"); !strings.Contains(got.Stderr, "writes ControllerRevisions with data of the API group instancetype.kubevirt.io only") {
+		t.Errorf("the account creates the revision of a DaemonSet: %s%s", got.Stdout, got.Stderr)
+	}
+	// The garbage collector goes on.
+	must("", "delete", "vm", "web", "-n", namespace)
+	harness.Eventually(t, "the garbage collector deletes copy and backup", func() error {
+		if left := must("", "get", "controllerrevisions", "-n", namespace, "-o", "name"); left != "" {
+			return harness.Complaint(left)
+		}
+		return nil
+	})
+}
+
+// reports compares the condition NoOldVersions, as TYPE=STATUS REASON.
+func reports(t *testing.T, p *platform.Platform, want string) error {
+	t.Helper()
+	got := harness.Kubectl(t, p.Plane, nil, "", "get", "revisionmigration", "instancetypes", "-o", `jsonpath={range .status.conditions[?(@.type=="NoOldVersions")]}{.type}={.status} {.reason}{end}`)
+	if got.Stdout != want {
+		return harness.Complaint(got.Stdout + got.Stderr)
+	}
+	return nil
+}
