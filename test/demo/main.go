@@ -40,7 +40,10 @@ func run(out io.Writer, once bool, start time.Time) error {
 	defer registry.Close()
 	options := platform.Options{
 		CDILater: true, APIServer: true, Log: os.Stderr,
-		Values: map[string]any{"goldenImages": map[string]any{"namespaces": []any{"*"}, "allowedNetworks": []any{"127.0.0.0/8"}}},
+		Values: map[string]any{
+			"goldenImages": map[string]any{"namespaces": []any{"*"}, "allowedNetworks": []any{"127.0.0.0/8"}},
+			"revisions":    map[string]any{"write": true},
+		},
 	}
 	if _, err := controlplane.Tools(ctx, options.Tools()...); err != nil {
 		return unless(ctx, err)

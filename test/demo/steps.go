@@ -183,6 +183,8 @@ const subresources = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces
 // KubeVirt is not there yet.
 func templateSteps(example func(string) string, defaulted bool) []step {
 	file := func(path string) string { return filepath.Clean(example(path)) }
+	copies := []string{"get", "controllerrevisions", "--namespace=attic", "--selector=!stencil.kubevirt.io/revision-backup", "-o",
+		"custom-columns=NAME:.metadata.name,VERSION:.data.apiVersion,KIND:.data.kind,CPUS:.data.spec.cpu.guest"}
 	all := []step{
 		{text: "The admin publishes golden templates and lets team A use them.",
 			args: []string{"apply", "-f", file("golden"), "-f", file("access")}},
@@ -234,6 +236,16 @@ func templateSteps(example func(string) string, defaulted bool) []step {
 			args: []string{"get", "vm", "bobs", "--namespace=team-a", "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/created-by}{" has "}{.spec.instancetype.name}{"\n"}`}},
 		{text: "Refused: another template than the one that Bob was given.", as: "bob", stdin: "parameters: {NAME: other}",
 			args: []string{"create", "--raw", subresources + "ubuntu/create", "-f", "-"}, wantDenied: "forbidden"},
+
+		{text: "Three VMs of an older KubeVirt. The copies of their instance types have versions that KubeVirt does not read any more.", quiet: true,
+			args: []string{"apply", "-f", file("revisions/attic.yaml")}},
+		{args: copies},
+		{text: "Each is replaced under its name, with the same content. stencilctl revisions apply does this, too.",
+			args: []string{"patch", "revisionmigration", "instancetypes", "--type=merge", "--patch", `{"spec": {"mode": "Apply"}}`}},
+		{holds: "3 migrated, no old version left: True", args: []string{"get", "revisionmigration", "instancetypes", "-o",
+			`jsonpath={.status.migrated} migrated, no old version left: {.status.conditions[?(@.type=="NoOldVersions")].status}{"\n"}`}},
+		{args: copies},
+		{quiet: true, args: []string{"patch", "revisionmigration", "instancetypes", "--type=merge", "--patch", `{"spec": {"mode": "Report"}}`}},
 	}
 	if defaulted {
 		// The other steps show VMs without defaults, to be the same everywhere.

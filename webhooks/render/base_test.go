@@ -114,6 +114,21 @@ func TestARemovedOverrideHasTheTemplatesValue(t *testing.T) {
 			wantSpec: `{"template":{"cores":4,"memory":1}}`,
 		},
 		{
+			name:   "what holds a VM back is no override when it is removed",
+			stored: `{"template":{"metadata":{"annotations":{"objects.template.kubevirt.io/hold":"objects","a":"b"}}}}`, requested: `{"template":{"metadata":{"annotations":{"a":"b"}}}}`,
+			wantSpec: `{"template":{"metadata":{"annotations":{"a":"b"}}}}`,
+		},
+		{
+			name:   "nor are the maps around it",
+			stored: `{"template":{"metadata":{"annotations":{"objects.template.kubevirt.io/hold":"objects"}},"spec":{}}}`, requested: `{"template":{"metadata":{"annotations":{}},"spec":{}}}`,
+			wantSpec: `{"template":{"metadata":{"annotations":{}},"spec":{}}}`,
+		},
+		{
+			name:   "nor when it is forged",
+			stored: `{"template":{"metadata":{"annotations":{"a":"b"}}}}`, requested: `{"template":{"metadata":{"annotations":{"objects.template.kubevirt.io/hold":"x","a":"b"}}}}`,
+			wantSpec: `{"template":{"metadata":{"annotations":{"a":"b"}}}}`,
+		},
+		{
 			name: "without a note that fits, no removal is possible",
 			note: `{"spec":{"hidden":"TooLarge"}}`, stored: `{"template":{"cores":2}}`, requested: `{"template":{}}`,
 			wantCause: "spec.template.cores: Forbidden: this override cannot be removed",

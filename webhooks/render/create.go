@@ -230,7 +230,7 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 		from.Sent = machine.Fingerprint(c.object.Spec)
 		from.Lists = merge.lists
 		merged, _ := overrides.Merge(spec, c.object.Spec).(map[string]any)
-		if note := overrides.Compare(spec, merged, from.Base.Secret).String(); note != "" {
+		if note := overrides.Compare(unheld(spec), unheld(merged), from.Base.Secret).String(); note != "" {
 			stamps[contract.AnnotationOverrides] = note
 		}
 	}

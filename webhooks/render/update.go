@@ -81,6 +81,26 @@ func release(p *mutation.Patch, spec map[string]any) {
 	}
 }
 
+// unheld returns a spec without what holds the VM back, which comes and goes with its objects, and without the maps that are empty then.
+func unheld(spec map[string]any) map[string]any {
+	for _, at := range []mutation.Pointer{{"template", "metadata", "annotations"}, {"template", "metadata"}} {
+		members, is := lookup(spec, at).(map[string]any)
+		if !is {
+			continue
+		}
+		left := maps.Clone(members)
+		delete(left, contract.AnnotationHold)
+		if annotations, is := left["annotations"].(map[string]any); is && len(annotations) == 0 {
+			delete(left, "annotations")
+		}
+		spec = with(spec, at, left)
+	}
+	if metadata, is := lookup(spec, mutation.Pointer{"template", "metadata"}).(map[string]any); is && len(metadata) == 0 {
+		spec = with(spec, mutation.Pointer{"template", "metadata"}, nil)
+	}
+	return spec
+}
+
 // applyOverlay merges the object of the request over the stored one, without the overrides that the sender's previous manifest
 // contained and the current one does not. Of a sender without a previous manifest, the current one has all overrides. It returns the new spec. The
 // reference and the parameters are not restored: omitting them is a change that must be denied.
@@ -261,7 +281,7 @@ func (u update) note(p *mutation.Patch, from machine.Record, base, spec any) {
 	changed, isObject := spec.(map[string]any)
 	text := machine.StringAt(u.stored.Annotations, contract.AnnotationOverrides)
 	if is && isObject {
-		text = overrides.Compare(known, changed, from.Base.Secret).String()
+		text = overrides.Compare(unheld(known), unheld(changed), from.Base.Secret).String()
 	}
 	at := mutation.Pointer{"metadata", "annotations", contract.AnnotationOverrides}
 	switch sent, found := u.object.Annotations[contract.AnnotationOverrides]; {
