@@ -9,6 +9,7 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -27,7 +28,7 @@ func referring(found *templatecache.Template, made rendering, parameters map[str
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("reading what was rendered: %w", err))
 	}
-	maps.DeleteFunc(annotations, func(key, _ string) bool { return machine.IsContract(key) })
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return template.IsContract(key) })
 	annotations[contract.AnnotationTemplateRef] = machine.Reference{Namespace: found.Namespace, Name: found.Name}.String()
 	annotations[contract.AnnotationProcessed] = made.compiled.Digest()
 	for parameter, value := range parameters {

@@ -83,8 +83,9 @@ func released(vm map[string]any) map[string]any {
 	return result
 }
 
-// ownedAnnotation reports whether an annotation of a VirtualMachine never comes from the template.
-func ownedAnnotation(key string) bool {
+// IsContract reports whether an annotation belongs to the contract between a VirtualMachine and its template. Templates must not contain these, and
+// they are not compared.
+func IsContract(key string) bool {
 	return key == contract.AnnotationTemplateRef || key == contract.AnnotationRendered || key == contract.AnnotationOverrides ||
 		key == contract.AnnotationCreatedBy || key == contract.AnnotationBoundValues || key == contract.AnnotationProcessed ||
 		key == contract.AnnotationDefaultsApplied || key == contract.AnnotationDefaultsFailed ||

@@ -64,7 +64,7 @@ func (m *matcher) metadata(n *node, v any, at int32) {
 		case "labels":
 			m.owned(&field.value, schema.fields[field.key], v, at, ownedLabel)
 		case "annotations":
-			m.owned(&field.value, schema.fields[field.key], v, at, ownedAnnotation)
+			m.owned(&field.value, schema.fields[field.key], v, at, IsContract)
 		}
 	}
 }

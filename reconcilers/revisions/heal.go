@@ -87,8 +87,7 @@ func (c *cluster) heal(ctx context.Context, inv *inventory, key types.Namespaced
 
 // prove checks again that the replacement in a backup has the content of the original.
 func (b *backupState) prove() error {
-	family := revision.UnknownFamily
-	converted, err := revision.Decode(b.original.Converted, family)
+	converted, err := revision.Decode(b.original.Converted, revision.UnknownFamily)
 	if err != nil {
 		return fmt.Errorf("the replacement in backup %s/%s: %w", b.backup.Namespace, b.backup.Name, err)
 	}

@@ -37,6 +37,9 @@ type entry struct {
 // orphan reports whether nothing refers to the copy.
 func (e *entry) orphan() bool { return len(e.references) == 0 }
 
+// old reports whether the copy is not in the target version with its labels.
+func (e *entry) old() bool { return e.class != revision.Current }
+
 // inventory is what one pass over the cluster found.
 type inventory struct {
 	// entries are all stored copies, by namespace and name.

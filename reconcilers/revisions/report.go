@@ -20,16 +20,7 @@ func describe(done *result) v1alpha1.RevisionMigrationStatus {
 		Dangling: count(len(done.dangling)), Mismatched: count(len(done.mismatched)), Unpinned: count(len(done.unpinned)),
 		Duplicates: duplicates(done.entries), Classes: classes(done.entries),
 	}
-	old, orphans := 0, 0
-	for _, e := range done.entries {
-		if e.class != revision.Current {
-			old++
-		}
-		if e.orphan() {
-			orphans++
-		}
-	}
-	status.Old, status.Orphans = count(old), count(orphans)
+	status.Old, status.Orphans = count(number(done.entries, (*entry).old)), count(number(done.entries, (*entry).orphan))
 	for _, list := range []struct {
 		kind     v1alpha1.RevisionFindingKind
 		findings []finding
@@ -46,6 +37,17 @@ func describe(done *result) v1alpha1.RevisionMigrationStatus {
 		}
 	}
 	return status
+}
+
+// number returns how many copies are so.
+func number(entries []*entry, is func(*entry) bool) int {
+	n := 0
+	for _, e := range entries {
+		if is(e) {
+			n++
+		}
+	}
+	return n
 }
 
 func count(n int) *int32 {
@@ -95,12 +97,7 @@ func duplicates(entries []*entry) *v1alpha1.RevisionDuplicates {
 
 // noOldVersions is the proof that the old versions of the API can be removed.
 func noOldVersions(done *result) metav1.Condition {
-	old := 0
-	for _, e := range done.entries {
-		if e.class != revision.Current {
-			old++
-		}
-	}
+	old := number(done.entries, (*entry).old)
 	condition := metav1.Condition{Type: v1alpha1.ConditionNoOldVersions, Status: metav1.ConditionFalse}
 	switch {
 	case old > 0:

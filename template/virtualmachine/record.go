@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -36,7 +35,7 @@ type Record struct {
 	Base *Base `json:"base,omitempty"`
 }
 
-// Base is what the record says about the rendered spec without overrides.
+// Base is what the record holds of the rendered spec, which has no overrides.
 type Base struct {
 	// RunStrategy and Running are those of the template. KubeVirt changes them without asking Stencil.
 	RunStrategy string `json:"runStrategy,omitempty"`
@@ -81,13 +80,4 @@ func labelValue(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	suffix := "-" + hex.EncodeToString(sum[:5])
 	return strings.TrimRight(name[:validation.LabelValueMaxLength-len(suffix)], "-.") + suffix
-}
-
-// IsContract reports whether an annotation belongs to the contract between a VM and its template. Templates must not contain
-// these.
-func IsContract(annotation string) bool {
-	return annotation == contract.AnnotationTemplateRef || annotation == contract.AnnotationRendered || annotation == contract.AnnotationOverrides ||
-		annotation == contract.AnnotationCreatedBy || annotation == contract.AnnotationBoundValues || annotation == contract.AnnotationProcessed ||
-		annotation == contract.AnnotationDefaultsApplied || annotation == contract.AnnotationDefaultsFailed ||
-		annotation == contract.AnnotationPendingObjects || annotation == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(annotation, contract.AnnotationParameterPrefix)
 }

@@ -21,7 +21,7 @@ import (
 // maxSecretPlaces is the number of places with secret values that a record lists. With more, all of the spec counts as one.
 const maxSecretPlaces = 64
 
-// baseOf returns what the record says about a rendered spec, for later updates. Generated values are secret unless the VM shows them: they are in its
+// baseOf returns what the record holds of a rendered spec, for later updates. Generated values are secret unless the VM shows them: they are in its
 // name or in an annotation.
 func baseOf(compiled *template.Compiled, spec map[string]any, name string, explicit map[string]string) *machine.Base {
 	base := &machine.Base{RunStrategy: machine.StringAt(spec, "runStrategy")}

@@ -268,7 +268,7 @@ func (c creation) record(compiled *template.Compiled, explicit map[string]string
 // the patch has changed.
 func (c creation) finish(p *mutation.Patch, compiled *template.Compiled, base renderedObject, name string, explicit map[string]string, from machine.Record, stamps map[string]string, merged []mutation.Pointer) result {
 	setMetadata(p, "labels", c.object.Labels, base.Metadata.Labels, from.Labels())
-	maps.DeleteFunc(base.Metadata.Annotations, func(key, _ string) bool { return machine.IsContract(key) })
+	maps.DeleteFunc(base.Metadata.Annotations, func(key, _ string) bool { return template.IsContract(key) })
 	stamps[contract.AnnotationRendered] = from.String()
 	discarded := []string{contract.AnnotationBoundValues}
 	if _, stamped := stamps[contract.AnnotationOverrides]; !stamped {

@@ -48,7 +48,7 @@ func (c creation) instance(compiled *template.Compiled) (instance, bool) {
 	}
 	annotations := maps.Clone(c.object.Annotations)
 	maps.DeleteFunc(annotations, func(key string, _ any) bool {
-		return machine.IsContract(key) && !strings.HasPrefix(key, contract.AnnotationParameterPrefix)
+		return template.IsContract(key) && !strings.HasPrefix(key, contract.AnnotationParameterPrefix)
 	})
 	metadata := maps.Clone(c.object.Metadata)
 	metadata["annotations"] = annotations

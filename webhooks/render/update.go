@@ -117,11 +117,11 @@ func (u update) applyOverlay(p *mutation.Patch, templateBase any) any {
 			base.Spec = known
 		}
 	}
-	spec := overrides.Merge(base.Spec, members(u.object.Spec))
+	spec, _ := overrides.Merge(base.Spec, members(u.object.Spec)).(map[string]any)
 	if u.object.Spec == nil {
-		p.Set(mutation.Pointer{"spec"}, base.Spec)
+		p.Set(mutation.Pointer{"spec"}, spec)
 	} else {
-		(&overlay{patch: p}).apply(mutation.Pointer{"spec"}, base.Spec, u.object.Spec)
+		set(p, mutation.Pointer{"spec"}, u.object.Spec, spec)
 	}
 	metadata := mutation.Pointer{"metadata"}
 	for _, key := range []string{"finalizers", "ownerReferences", "generateName"} {
@@ -132,7 +132,7 @@ func (u update) applyOverlay(p *mutation.Patch, templateBase any) any {
 	overlayStrings(p, "labels", u.object.Labels, base.Labels, u.stored.Labels, stampedLabels)
 	annotations := maps.Clone(base.Annotations)
 	maps.DeleteFunc(annotations, func(key string, _ any) bool {
-		return machine.IsContract(key) && !slices.Contains(defaultsAnnotations, key)
+		return template.IsContract(key) && !slices.Contains(defaultsAnnotations, key)
 	})
 	overlayStrings(p, "annotations", u.object.Annotations, annotations, u.stored.Annotations, stampedAnnotations)
 	return spec

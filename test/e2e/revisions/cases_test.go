@@ -22,7 +22,7 @@ var (
 	contents  = schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinesnapshotcontents"}
 )
 
-// What is never touched, and why, as the report says it.
+// What is never touched, and the reason that the report has.
 func TestWhatIsSkipped(t *testing.T) {
 	namespace := harness.Namespace(t, plane, "skipped")
 	w := newWriter(t, nil)

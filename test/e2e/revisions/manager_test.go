@@ -72,7 +72,7 @@ func TestTheInstalledManagerMigratesInAGovernedNamespace(t *testing.T) {
 		}
 		return nil
 	})
-	// The account writes nothing else, whoever has its token.
+	// No user who has the token of the account can write anything else.
 	account := harness.User(t, p.Plane, account)
 	if got := harness.Kubectl(t, p.Plane, account, `{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"daemons"},"revision":1,"data":{"spec":{"template":{}}}}`, "create", "-n", namespace, "-f", "-"); !strings.Contains(got.Stderr, "writes ControllerRevisions with data of the API group instancetype.kubevirt.io only") {
 		t.Errorf("the account creates the revision of a DaemonSet: %s%s", got.Stdout, got.Stderr)

@@ -14,7 +14,7 @@ import (
 )
 
 // A preference decides how CPUs are presented: its copy in the oldest format is migrated beside that of the instance type, and KubeVirt presents six
-// cores, as the copy says, and not the threads of the live preference.
+// cores, as in the copy, and not the threads of the live preference.
 func TestPreferencesDecideTheTopologyAsBefore(t *testing.T) {
 	const cores, threads = `{"cpu":{"preferredCPUTopology":"preferCores"}}`, `{"cpu":{"preferredCPUTopology":"preferThreads"}}`
 	preferences := schema.GroupVersionResource{Group: "instancetype.kubevirt.io", Version: "v1beta1", Resource: "virtualmachineclusterpreferences"}
