@@ -47,8 +47,8 @@ type Question struct {
 	Instance func(*Approval) Instance
 	// Labelled is set when the VirtualMachine refers to its template by labels only. Then an approval that does not accept them is not satisfied.
 	Labelled bool
-	// Update is set when the VirtualMachine is stored already. Then a request that touches nothing is allowed in any case, and so is one that touches
-	// only labels and annotations of a VirtualMachine without a template, which existed before its namespace was governed.
+	// Update is set when the VirtualMachine is stored already. Then a request that touches nothing is allowed in any case, unless it has Values, and so
+	// is one that touches only labels and annotations of a VirtualMachine without a template, which existed before its namespace was governed.
 	Update bool
 }
 
@@ -124,7 +124,7 @@ func Evaluate(approvals []*Approval, q Question) Decision {
 
 // idle reports whether an update changes nothing that approvals evaluate.
 func (q Question) idle() bool {
-	return !slices.ContainsFunc(q.Touched, func(path Path) bool { return q.Template.Name != "" || path[0] != Field("metadata") })
+	return q.Values == nil && !slices.ContainsFunc(q.Touched, func(path Path) bool { return q.Template.Name != "" || path[0] != Field("metadata") })
 }
 
 // Exempt reports whether at least one approval selects a namespace and each of these approvals exempts the user.

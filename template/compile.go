@@ -119,6 +119,10 @@ func (c *Compiled) compile(spec *v1beta1.VirtualMachineTemplateSpec, joined bool
 		c.parameters = append(c.parameters, ownName)
 	}
 	c.markParameters(&vm)
+	c.checkMutable(&vm, others, problems)
+	if problems.any() {
+		return problems.err()
+	}
 	c.program = build(&vm, 0, c.parameters)
 	if len(others) > 0 {
 		// The list around the objects is not part of their depth.

@@ -35,8 +35,7 @@ func (c *Compiled) Generates(name, value string) bool {
 
 // markParameters marks the parameters for Naming and SelectsSource.
 func (c *Compiled) markParameters(vm *node) {
-	sources := make(sources, len(c.parameters))
-	sources.collect(vm)
+	sources := c.sources(vm)
 	for i, is := range sources {
 		c.parameters[i].source = is
 	}
@@ -47,11 +46,15 @@ func (c *Compiled) markParameters(vm *node) {
 	}
 }
 
-// sources are the parameters, by index, that are part of the sources of disks: the sources of DataVolumes, and claims,
-// images and paths of volumes.
-type sources []bool
+// sources marks the parameters that are part of the sources of disks: the sources of DataVolumes, and claims, images and paths
+// of volumes.
+func (c *Compiled) sources(vm *node) marks {
+	s := make(marks, len(c.parameters))
+	s.sources(vm)
+	return s
+}
 
-func (s sources) collect(vm *node) {
+func (s marks) sources(vm *node) {
 	spec := s.child(vm, "spec")
 	var own []*node
 	for _, dataVolume := range s.items(s.child(spec, "dataVolumeTemplates")) {
@@ -65,7 +68,7 @@ func (s sources) collect(vm *node) {
 	s.add(s.child(s.child(s.child(guest, "domain"), "firmware"), "kernelBoot"))
 }
 
-func (s sources) dataVolume(spec *node) {
+func (s marks) dataVolume(spec *node) {
 	s.add(s.child(spec, "source"))
 	s.add(s.child(spec, "sourceRef"))
 	for _, kind := range []string{"pvc", "storage"} {
@@ -78,7 +81,7 @@ func (s sources) dataVolume(spec *node) {
 
 // volume adds the parameters in the source of a volume. It excludes the names of the VirtualMachine's own DataVolumes, which
 // are usually named like the VirtualMachine and select no source, and volumes that only configure the guest.
-func (s sources) volume(volume *node, own []*node) {
+func (s marks) volume(volume *node, own []*node) {
 	if volume == nil {
 		return
 	}
@@ -96,72 +99,6 @@ func (s sources) volume(volume *node, own []*node) {
 			}
 		default:
 			s.add(&m.value)
-		}
-	}
-}
-
-// child returns the member with this key, or nil. Parameters that could replace the member count as sources, too: a
-// parameter that inserts the whole object, and members with parameters in their keys.
-func (s sources) child(n *node, key string) *node {
-	if n == nil {
-		return nil
-	}
-	s.keys(n)
-	return n.get(key)
-}
-
-func (s sources) keys(n *node) {
-	s.open(n)
-	for i := range n.members {
-		if m := &n.members[i]; m.segments != nil {
-			s.segments(m.segments)
-			s.add(&m.value)
-		}
-	}
-}
-
-func (s sources) items(list *node) []*node {
-	if list == nil {
-		return nil
-	}
-	s.open(list)
-	items := make([]*node, len(list.items))
-	for i := range list.items {
-		items[i] = &list.items[i]
-		s.open(items[i])
-	}
-	return items
-}
-
-// add adds the parameters in a value and in everything below it.
-func (s sources) add(n *node) {
-	if n == nil {
-		return
-	}
-	s.open(n)
-	for i := range n.items {
-		s.add(&n.items[i])
-	}
-	for i := range n.members {
-		s.segments(n.members[i].segments)
-		s.add(&n.members[i].value)
-	}
-}
-
-func (s sources) open(n *node) {
-	if n.open == nil {
-		return
-	}
-	if n.open.parameter != noParameter {
-		s[n.open.parameter] = true
-	}
-	s.segments(n.open.segments)
-}
-
-func (s sources) segments(segments []segment) {
-	for _, segment := range segments {
-		if segment.parameter != noParameter {
-			s[segment.parameter] = true
 		}
 	}
 }

@@ -24,11 +24,11 @@ type parameter struct {
 	generator generator // nil unless values are generated
 	*extras             // shared by all parameters that have none
 
-	Required, Sensitive bool
-	generate            bool // Generate is GeneratorExpression
-	used                bool
-	naming              bool // see Naming
-	source              bool // see SelectsSource
+	Required, Sensitive, Mutable bool
+	generate                     bool // Generate is GeneratorExpression
+	used                         bool
+	naming                       bool // see Naming
+	source                       bool // see SelectsSource
 }
 
 // extras are what few parameters have.
@@ -52,7 +52,7 @@ func parameterOf(declared *v1beta1.Parameter) parameter {
 	declared = declared.DeepCopy()
 	p := parameter{
 		Name: declared.Name, Description: declared.Description, Value: declared.Value, From: declared.From,
-		Required: declared.Required, Sensitive: declared.Sensitive, generate: declared.Generate != "", extras: noExtras,
+		Required: declared.Required, Sensitive: declared.Sensitive, Mutable: declared.Mutable, generate: declared.Generate != "", extras: noExtras,
 	}
 	own := extras{
 		DisplayName: declared.DisplayName, Multiline: declared.Multiline, Type: declared.Type, Pattern: declared.Pattern,
@@ -67,7 +67,7 @@ func parameterOf(declared *v1beta1.Parameter) parameter {
 // declared returns the parameter as it was declared. It shares nothing with p that could be modified.
 func (p *parameter) declared() v1beta1.Parameter {
 	declared := v1beta1.Parameter{
-		Name: p.Name, Description: p.Description, Value: p.Value, From: p.From, Required: p.Required, Sensitive: p.Sensitive,
+		Name: p.Name, Description: p.Description, Value: p.Value, From: p.From, Required: p.Required, Sensitive: p.Sensitive, Mutable: p.Mutable,
 		DisplayName: p.DisplayName, Multiline: p.Multiline, Type: p.Type, Pattern: p.Pattern, Enum: p.Enum, Minimum: p.Minimum, Maximum: p.Maximum,
 	}
 	if p.generate {
@@ -204,6 +204,7 @@ func (d *declarations) parameter(p *parameter, generate string, at *location) {
 	d.matched(p, at)
 	sound := len(d.problems.causes) == before
 	d.generated(p, generate, at)
+	d.mutable(p, at)
 	if !sound {
 		return
 	}

@@ -27,6 +27,8 @@ type Record struct {
 	// Rules is whether the template had rules. Match conditions of webhooks search the annotation for this field in its
 	// encoded form.
 	Rules bool `json:"rules,omitempty"`
+	// Mutable names the parameters that may change after the creation. An admission policy searches the annotation for this field in its encoded form.
+	Mutable []string `json:"mutable,omitempty"`
 	// Sent is the fingerprint of the spec that the user sent, if any.
 	Sent string `json:"sent,omitempty"`
 	// Lists holds the fingerprints of the lists that the user sent and that were merged by name, by their JSON Pointers.

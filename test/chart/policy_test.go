@@ -21,8 +21,8 @@ const (
 		"a template is rendered only when the VirtualMachine is created: keep the stored value, " +
 		"or create a new VirtualMachine from the other template"
 	parametersTooMany = "annotations parameter.template.kubevirt.io/* of a stored VirtualMachine cannot be added, changed or removed; " +
-		"parameters are read only when the VirtualMachine is created: keep the stored ones and edit spec itself, " +
-		"or create a new VirtualMachine with the other parameters"
+		"parameters are read only when the VirtualMachine is created, unless its template declares them as mutable then: " +
+		"keep the stored ones and edit spec itself, or create a new VirtualMachine with the other parameters"
 	renderedChanged = "annotation template.kubevirt.io/rendered of a stored VirtualMachine cannot be added, changed or removed; " +
 		"it records what was rendered when the VirtualMachine was created: send the annotation with its stored value"
 	overridesChanged = "annotation template.kubevirt.io/overrides of a stored VirtualMachine cannot be added, changed or removed; " +
@@ -31,8 +31,8 @@ const (
 
 func parametersChanged(keys string) string {
 	return "parameters of a stored VirtualMachine cannot be added, changed or removed: " + keys +
-		"; they are read only when the VirtualMachine is created: keep the stored ones and edit spec itself, " +
-		"or create a new VirtualMachine with the other parameters"
+		"; they are read only when the VirtualMachine is created, unless its template declares them as mutable then: " +
+		"keep the stored ones and edit spec itself, or create a new VirtualMachine with the other parameters"
 }
 
 func labelsChanged(keys string) string {

@@ -260,6 +260,7 @@ func (c creation) record(compiled *template.Compiled, explicit map[string]string
 		Generation: c.template.Generation,
 		Digest:     compiled.Digest(),
 		Sensitive:  sensitive(compiled, explicit),
+		Mutable:    mutable(compiled),
 		Rules:      c.template.Annotation(validations.AnnotationTemplate) != "",
 	}
 }
@@ -339,6 +340,18 @@ func sensitive(compiled *template.Compiled, explicit map[string]string) []string
 			names = append(names, name)
 		}
 	}
+	return names
+}
+
+// mutable returns the names of the parameters that may change after the creation.
+func mutable(compiled *template.Compiled) []string {
+	var names []string
+	for _, p := range compiled.Parameters() {
+		if p.Mutable {
+			names = append(names, p.Name)
+		}
+	}
+	slices.Sort(names)
 	return names
 }
 

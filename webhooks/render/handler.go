@@ -10,9 +10,11 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	permission "github.com/vmstencil/stencil/internal/authorization"
@@ -22,6 +24,7 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/decision"
 	"github.com/vmstencil/stencil/webhooks/internal/deny"
+	"github.com/vmstencil/stencil/webhooks/internal/rerender"
 )
 
 // TemplateWaitTimeout is the timeout of a request that waits for a template to appear in the cache: a template and its first VM
@@ -230,13 +233,40 @@ func (h *Handler) update(ctx context.Context, request admission.Request) admissi
 	if _, referred := stored.Reference(); !refers && !referred {
 		return h.untemplatedUpdate(request, vm, stored)
 	}
-	return answer(request.Name, update{
+	decided := update{
 		find:         func(from machine.Record) *template.Compiled { return h.originalOf(ctx, from) },
 		raw:          request.Object.Raw,
 		object:       vm,
 		stored:       stored,
 		fieldManager: managerOf(request.Options.Raw),
-	}.decide())
+	}
+	from := stored.Record()
+	if decided.mutated = rerender.Changed(stored, vm, from); len(decided.mutated) > 0 {
+		var denial *admission.Response
+		if decided.original, denial = h.unchanged(ctx, request, from, decided.mutated); denial != nil {
+			return *denial
+		}
+	}
+	return answer(request.Name, decided.decide())
+}
+
+// unchanged returns the template of a stored VM whose mutable parameters change. It denies users who may not use the template, and a template that has
+// changed: what the VM was rendered from is not known then.
+func (h *Handler) unchanged(ctx context.Context, request admission.Request, from machine.Record, parameters []string) (*template.Compiled, *admission.Response) {
+	ref := machine.Reference{Namespace: from.Namespace, Name: from.Name}
+	found, denial := h.find(ctx, request.UserInfo, ref)
+	if denial != nil {
+		return nil, denial
+	}
+	if compiled, err := found.Compiled(); err == nil && compiled.Digest() == from.Digest {
+		return compiled, nil
+	}
+	var causes field.ErrorList
+	for _, name := range parameters {
+		causes = append(causes, field.Forbidden(machine.AnnotationsPath.Key(contract.AnnotationParameterPrefix+name), fmt.Sprintf(
+			"template %s has changed since this VirtualMachine was rendered from it, so the fields that depend on the parameter are not known; edit spec itself, or create the VirtualMachine again", ref)))
+	}
+	return nil, ptr.To(deny.Invalid(request.Name, causes))
 }
 
 func answer(name string, o result) admission.Response {

@@ -129,7 +129,7 @@ func (r rename) result(vm machine.Object, namespace string) *result {
 		old, changed := machine.MapAt(before, "metadata", key), machine.MapAt(after, "metadata", key)
 		requested := machine.MapAt(vm.Object, "metadata", key)
 		for _, name := range slices.Sorted(maps.Keys(requested)) {
-			if now := replaced(requested[name], old[name], changed[name]); now != nil && !reflect.DeepEqual(now, requested[name]) {
+			if now := overrides.Replace(requested[name], old[name], changed[name], nil); now != nil && !reflect.DeepEqual(now, requested[name]) {
 				p.Set(mutation.Pointer{"metadata", key, name}, now)
 			}
 		}
@@ -138,51 +138,7 @@ func (r rename) result(vm machine.Object, namespace string) *result {
 		p.Set(mutation.Pointer{"metadata", "annotations", contract.AnnotationParameterPrefix + name}, r.given[name])
 	}
 	// Should the copy share the objects after all, its own spec must be unchanged.
-	spec, _ := replaced(runtime.DeepCopyJSONValue(vm.Spec), before["spec"], after["spec"]).(map[string]any)
+	spec, _ := overrides.Replace(runtime.DeepCopyJSONValue(vm.Spec), before["spec"], after["spec"], nil).(map[string]any)
 	p.Set(mutation.Pointer{"spec"}, holding(spec))
 	return decided
-}
-
-// replaced returns a value of a copy, in which new values of the template replace old ones. What differs from the old value stays.
-func replaced(value, old, changed any) any {
-	if reflect.DeepEqual(old, changed) {
-		return value
-	}
-	if reflect.DeepEqual(value, old) {
-		return changed
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		old, wasMap := old.(map[string]any)
-		changed, isMap := changed.(map[string]any)
-		if !wasMap || !isMap {
-			return value
-		}
-		result := maps.Clone(value)
-		for key := range value {
-			if old[key] != nil && changed[key] != nil {
-				result[key] = replaced(value[key], old[key], changed[key])
-			}
-		}
-		return result
-	case []any:
-		old, _ := old.([]any)
-		changed, _ := changed.([]any)
-		if len(old) != len(changed) {
-			return value
-		}
-		result, byName := slices.Clone(value), overrides.UniquelyNamed(old)
-		for i, item := range value {
-			at := i
-			if byName {
-				at = slices.IndexFunc(old, func(other any) bool { return overrides.NameOf(other) == overrides.NameOf(item) })
-			}
-			if at >= 0 && at < len(old) {
-				result[i] = replaced(item, old[at], changed[at])
-			}
-		}
-		return result
-	default:
-		return value
-	}
 }

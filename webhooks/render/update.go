@@ -13,6 +13,7 @@ import (
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/overrides"
+	"github.com/vmstencil/stencil/webhooks/internal/rerender"
 )
 
 // update is the input of the decision about an update.
@@ -25,6 +26,8 @@ type update struct {
 	// find returns the template of a record if its content is still the same, and nil otherwise; original is what it has returned.
 	find     func(machine.Record) *template.Compiled
 	original *template.Compiled
+	// mutated are the names of the mutable parameters that the request changes. original is set then.
+	mutated []string
 }
 
 func (u update) decide() result {
@@ -37,10 +40,20 @@ func (u update) decide() result {
 	base := u.base(from)
 	var changed []mutation.Pointer
 	var spec any
-	if u.isOverlay(from) {
+	again, causes := u.rerendered(from, base)
+	switch {
+	case len(causes) > 0:
+		return result{causes: causes}
+	case u.isOverlay(from):
+		if again != nil {
+			u.stored, base = again.Object(u.stored), again.Spec(base, nil)
+		}
 		spec = u.applyOverlay(p, base)
-	} else {
+	default:
 		spec, changed = u.complete(p, from, base)
+		if again != nil {
+			spec, base = u.change(p, again, spec), again.Spec(base, nil)
+		}
 		u.retainStamps(p, "labels", u.object.Labels, u.stored.Labels, stampedLabels)
 		u.retainStamps(p, "annotations", u.object.Annotations, u.stored.Annotations, stampedAnnotations)
 	}
@@ -59,6 +72,30 @@ func (u update) decide() result {
 		}
 	}
 	return result{patch: p, warnings: u.forgottenWarnings(from)}
+}
+
+// rerendered returns what changes with the mutable parameters that the request changes, nil if it changes none.
+func (u update) rerendered(from machine.Record, base any) (*rerender.Change, field.ErrorList) {
+	if len(u.mutated) == 0 {
+		return nil, nil
+	}
+	return rerender.NewChange(u.original, u.stored, from, base, u.mutated, u.object.Parameters())
+}
+
+// change puts the new values of the template into the object of a request with a complete spec. What the manifest of the sender has stays. It returns
+// the new spec.
+func (u update) change(p *mutation.Patch, again *rerender.Change, spec any) any {
+	_, now, known := u.manifests()
+	if !known {
+		now = machine.Object{}
+	}
+	changed := again.Spec(spec, values(members(now.Spec), members(u.object.Spec)))
+	turn(p, mutation.Pointer{"spec"}, spec, changed)
+	for key, requested := range map[string]map[string]any{"labels": u.object.Labels, "annotations": u.object.Annotations} {
+		pinned, _ := now.Metadata[key].(map[string]any)
+		turn(p, mutation.Pointer{"metadata", key}, members(requested), members(again.Strings(key, requested, pinned)))
+	}
+	return changed
 }
 
 var (
@@ -262,6 +299,42 @@ func set(p *mutation.Patch, at mutation.Pointer, from, to map[string]any) {
 			p.Set(at.Child(key), to[key])
 		}
 	}
+}
+
+// turn adds to a patch what turns one value into another.
+func turn(p *mutation.Patch, at mutation.Pointer, from, to any) {
+	before, wasMap := from.(map[string]any)
+	after, isMap := to.(map[string]any)
+	switch {
+	case reflect.DeepEqual(from, to):
+	case !wasMap || !isMap:
+		p.Set(at, to)
+	default:
+		for _, key := range slices.Sorted(maps.Keys(before)) {
+			if _, stays := after[key]; !stays {
+				p.Remove(at.Child(key))
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(after)) {
+			turn(p, at.Child(key), before[key], after[key])
+		}
+	}
+}
+
+// values returns what a manifest has: the manifest itself, or of one that consists of claims, the values of the object.
+func values(manifest, object any) any {
+	claims, is := manifest.(map[string]any)
+	if manifest == true {
+		return object
+	} else if !is {
+		return manifest
+	}
+	of, _ := object.(map[string]any)
+	found := make(map[string]any, len(claims))
+	for key, below := range claims {
+		found[key] = values(below, of[key])
+	}
+	return found
 }
 
 // with returns a tree with another value at a place that exists. Only the maps on the way are copied.

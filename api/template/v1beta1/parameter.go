@@ -7,6 +7,8 @@ package v1beta1
 // +kubebuilder:validation:XValidation:rule="!has(self.minimum) || !has(self.maximum) || self.minimum <= self.maximum",message="minimum must not be above maximum",fieldPath=".minimum"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'bool' || !(has(self.pattern) || has(self.enum) || has(self.generate))",message="type bool takes no pattern, enum or generate",fieldPath=".type"
 // +kubebuilder:validation:XValidation:rule="!has(self.multiline) || !self.multiline || !has(self.type) || self.type == 'string'",message="multiline needs type string",fieldPath=".type"
+// +kubebuilder:validation:XValidation:rule="!has(self.mutable) || !self.mutable || !has(self.generate)",message="a mutable parameter takes no generate",fieldPath=".mutable"
+// +kubebuilder:validation:XValidation:rule="!has(self.mutable) || !self.mutable || !has(self.sensitive) || !self.sensitive",message="a mutable parameter must not be sensitive: its value is stored with the VirtualMachine",fieldPath=".mutable"
 // +kubebuilder:validation:XValidation:rule="!has(self.enum) || !has(self.value) || size(self.value) == 0 || self.value in self.enum",message="value must be one of enum",fieldPath=".value"
 type Parameter struct {
 	// Name is the name of the parameter in placeholders: ${NAME} or ${{NAME}}.
@@ -101,6 +103,15 @@ type Parameter struct {
 	//
 	// +optional
 	Sensitive bool `json:"sensitive,omitempty"`
+
+	// Mutable allows users of the template to change the value on a stored
+	// VirtualMachine: the fields that depend on the parameter are then rendered
+	// again. Such a parameter has no generator, is not sensitive, and determines
+	// neither the name, the run strategy, the disks and the names of list items of
+	// the VirtualMachine nor other objects. This field is Stencil's own.
+	//
+	// +optional
+	Mutable bool `json:"mutable,omitempty"`
 }
 
 // GeneratorExpression is the generator that replaces expressions such as
