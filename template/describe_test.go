@@ -161,7 +161,7 @@ func TestWarnings(t *testing.T) {
 func TestParametersAreReturnedAsTheyWereDeclared(t *testing.T) {
 	least, most := int64(1), int64(9)
 	declared := []v1beta1.Parameter{
-		{Name: "PLAIN"},
+		{Name: "PLAIN", Mutable: true},
 		{Name: "SIZE", DisplayName: "Size", Description: "in GiB", Value: "4", Required: true, Type: v1beta1.ParameterTypeInt, Pattern: "[0-9]+", Enum: []string{"4", "8"}, Minimum: &least, Maximum: &most},
 		{Name: "TEXT", Description: "many lines", Multiline: true, Sensitive: true},
 		{Name: "DRAWN", Generate: v1beta1.GeneratorExpression, From: "a-[a-z]{4}"},

@@ -56,13 +56,10 @@ func (m marks) identity(vm *node) {
 	for i := range vm.members {
 		switch member := &vm.members[i]; member.key {
 		case "spec":
-			m.open(&member.value)
 		case "metadata":
 			m.keys(&member.value)
 			for j := range member.value.members {
-				if below := &member.value.members[j]; below.key == "labels" || below.key == "annotations" {
-					m.open(&below.value)
-				} else {
+				if below := &member.value.members[j]; below.key != "labels" && below.key != "annotations" {
 					m.add(&below.value)
 				}
 			}

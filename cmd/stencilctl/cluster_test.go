@@ -83,6 +83,13 @@ const (
 		"spec": {"runStrategy": "Halted", "future": 9007199254740993, "template": {"spec": {"domain": {"machine": {"type": "q35"}, "devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}}]}}}}}}`
 )
 
+// tuned returns a VM from a template that has so many cores.
+func tuned(cores string) string {
+	return `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"namespace": "shop", "name": "web-1", "resourceVersion": "7", "annotations":
+		{"template.kubevirt.io/template-ref": "golden/web", "template.kubevirt.io/rendered": "{\"namespace\":\"golden\",\"name\":\"web\"}"}},
+		"spec": {"runStrategy": "Halted", "template": {"spec": {"domain": {"cpu": {"cores": ` + cores + `}, "devices": {"disks": [{"name": "root", "bootOrder": ` + cores + `}]}}}}}}`
+}
+
 // copyingTemplate returns a template whose VMs copy a claim.
 func copyingTemplate(generation int, version string) string {
 	return fmt.Sprintf(`{"metadata": {"namespace": "golden", "name": "web", "generation": %d, "resourceVersion": %q, "labels": {"read": %q}}, "spec": {"parameters": [{"name": "NAME"}], "virtualMachine": {"spec": {
@@ -225,6 +232,24 @@ var clustered = map[string]struct {
 	}},
 	"explain a machine, nothing":    {line: "explain"},
 	"explain a machine, no machine": {line: "explain -f templates/web.yaml"},
+	"explain a change": {line: "explain web-1 -n shop -p CORES=4 -p ZONE-", answers: map[string][]string{
+		"GET " + vmAt + "/web-1": {tuned("2")}, "POST " + reviewsAt: {may}, "PATCH " + vmAt + "/web-1": {tuned("4")},
+	}},
+	"explain a change, as JSON": {line: "explain web-1 -n shop -p CORES=4 -o json", answers: map[string][]string{
+		"GET " + vmAt + "/web-1": {tuned("2")}, "POST " + reviewsAt: {may}, "PATCH " + vmAt + "/web-1": {tuned("4")},
+	}},
+	"explain a change, nothing depends on it": {line: "explain web-1 -n shop -p CORES=2", answers: map[string][]string{
+		"GET " + vmAt + "/web-1": {tuned("2")}, "POST " + reviewsAt: {may}, "PATCH " + vmAt + "/web-1": {tuned("2")},
+	}},
+	"explain a change, denied": {line: "explain web-1 -n shop -p CORES=64", answers: map[string][]string{
+		"GET " + vmAt + "/web-1": {tuned("2")}, "POST " + reviewsAt: {may, mayNot},
+		"PATCH " + vmAt + "/web-1": {respondWithError(403, "Forbidden", `admission webhook "render.template.kubevirt.io" denied the request: user "ada" may not use template golden/web`)},
+	}},
+	"explain a change, no VM":               {line: "explain web-1 -n shop -p CORES=4"},
+	"explain a change, not from a template": {line: "explain web-1 -n shop -p CORES=4", answers: map[string][]string{"GET " + vmAt + "/web-1": {pinned}}},
+	"explain a change, no parameter":        {line: "explain web-1 -n shop"},
+	"explain a change, malformed":           {line: "explain web-1 -n shop -p CORES"},
+	"explain a change, of a file":           {line: "explain -f machines/web-1.yaml -p CORES=4"},
 
 	"capture": {line: "capture web-1 -n shop --name web --labels os=fedora --ttl 1h", answers: map[string][]string{"POST " + requestsAt: {request("")}}},
 	"capture, waiting": {line: "capture other/web-1 -n shop --wait --poll-interval 1ms", answers: map[string][]string{

@@ -15,8 +15,8 @@ import (
 // secretValue is the value of a parameter, which no message may repeat.
 const secretValue = "p4ssw0rd"
 
-// virtualMachines are two VirtualMachines in YAML that were stored before the chart was installed: one that was rendered from a template, and one without a
-// template.
+// virtualMachines are VirtualMachines in YAML that were stored before the chart was installed: one that was rendered from a template, one without a
+// template, and one with mutable parameters.
 const virtualMachines = `
 apiVersion: kubevirt.io/v1
 kind: VirtualMachine
@@ -39,6 +39,19 @@ apiVersion: kubevirt.io/v1
 kind: VirtualMachine
 metadata:
   name: plain
+spec:
+  runStrategy: Halted
+  template: {spec: {domain: {devices: {}}}}
+---
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata:
+  name: mutable
+  annotations:
+    template.kubevirt.io/template-ref: golden/fedora
+    template.kubevirt.io/rendered: '{"namespace":"golden","name":"fedora","sensitive":["PASSWORD"],"mutable":["CORES","SIZE"],"sent":"ZONE","lists":{"/a\"mutable\":[\"ZONE\"":"ZONE"}}'
+    parameter.template.kubevirt.io/NAME: web-1
+    parameter.template.kubevirt.io/CORES: "2"
 spec:
   runStrategy: Halted
   template: {spec: {domain: {devices: {}}}}

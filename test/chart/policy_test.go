@@ -128,6 +128,20 @@ func TestPolicyTemplateReference(t *testing.T) {
 			machine: "rendered", patch: annotations(map[string]any{"template.kubevirt.io/template-ref": "a", parameter + "NAME": "b"}), want: refChanged,
 		},
 
+		"mutable parameters are changed and added": {
+			machine: "mutable", patch: annotations(map[string]any{parameter + "CORES": "4", parameter + "SIZE": "1"}),
+		},
+		"a mutable parameter is removed, with what overrides cover": {
+			machine: "mutable", patch: annotations(map[string]any{parameter + "CORES": nil, "template.kubevirt.io/overrides": "{}"}),
+		},
+		"a mutable parameter and others are changed": {
+			machine: "mutable", patch: annotations(map[string]any{parameter + "CORES": "4", parameter + "NAME": "web-2", parameter + "SIZ": "1", parameter + "ZONE": "b", parameter + "PASSWORD": "an0ther", parameter + "mutable": "x"}),
+			want: parametersChanged(parameter + "NAME, " + parameter + "PASSWORD, " + parameter + "SIZ, " + parameter + "ZONE, " + parameter + "mutable"),
+		},
+		"a parameter is changed with a record that permits it": {
+			machine: "rendered", patch: annotations(map[string]any{parameter + "NAME": "web-2", "template.kubevirt.io/rendered": `{"mutable":["NAME"]}`}),
+			want: parametersChanged(parameter + "NAME"),
+		},
 		"spec is changed": {
 			machine: "rendered", patch: patch(t, nil, map[string]any{"runStrategy": "Always"}),
 		},
@@ -201,7 +215,7 @@ func TestPolicyTemplateReference(t *testing.T) {
 		}
 	})
 	t.Run("deleting is nobody's business", func(t *testing.T) {
-		if result := kubectl(t, plane, user, "", "delete", "vm", "rendered", "plain", "--namespace", space); result.Code != 0 {
+		if result := kubectl(t, plane, user, "", "delete", "vm", "rendered", "plain", "mutable", "--namespace", space); result.Code != 0 {
 			t.Error(result.Stderr)
 		}
 	})

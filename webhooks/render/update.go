@@ -40,19 +40,22 @@ func (u update) decide() result {
 	base := u.base(from)
 	var changed []mutation.Pointer
 	var spec any
+	overlay := u.isOverlay(from)
 	again, causes := u.rerendered(from, base)
 	switch {
 	case len(causes) > 0:
 		return result{causes: causes}
-	case u.isOverlay(from):
+	case overlay:
 		if again != nil {
 			u.stored, base = again.Object(u.stored), again.Spec(base, nil)
+			u.changeMetadata(p, again, true)
 		}
 		spec = u.applyOverlay(p, base)
 	default:
 		spec, changed = u.complete(p, from, base)
 		if again != nil {
 			spec, base = u.change(p, again, spec), again.Spec(base, nil)
+			u.changeMetadata(p, again, false)
 		}
 		u.retainStamps(p, "labels", u.object.Labels, u.stored.Labels, stampedLabels)
 		u.retainStamps(p, "annotations", u.object.Annotations, u.stored.Annotations, stampedAnnotations)
@@ -82,20 +85,33 @@ func (u update) rerendered(from machine.Record, base any) (*rerender.Change, fie
 	return rerender.NewChange(u.original, u.stored, from, base, u.mutated, u.object.Parameters())
 }
 
-// change puts the new values of the template into the object of a request with a complete spec. What the manifest of the sender has stays. It returns
-// the new spec.
+// change puts the new values of the template into a complete spec. What the manifest of the sender has stays. It returns the new spec.
 func (u update) change(p *mutation.Patch, again *rerender.Change, spec any) any {
+	var pinned any
+	if _, now, known := u.manifests(); known {
+		pinned = values(members(now.Spec), members(u.object.Spec))
+	}
+	changed := again.Spec(spec, pinned)
+	turn(p, mutation.Pointer{"spec"}, spec, changed)
+	return changed
+}
+
+// changeMetadata puts the new values of the template into the labels and annotations of a request. A short manifest that is sent as a whole has
+// none but its own.
+func (u update) changeMetadata(p *mutation.Patch, again *rerender.Change, overlay bool) {
 	_, now, known := u.manifests()
-	if !known {
+	switch {
+	case known:
+	case overlay:
+		return
+	default:
 		now = machine.Object{}
 	}
-	changed := again.Spec(spec, values(members(now.Spec), members(u.object.Spec)))
-	turn(p, mutation.Pointer{"spec"}, spec, changed)
-	for key, requested := range map[string]map[string]any{"labels": u.object.Labels, "annotations": u.object.Annotations} {
-		pinned, _ := now.Metadata[key].(map[string]any)
-		turn(p, mutation.Pointer{"metadata", key}, members(requested), members(again.Strings(key, requested, pinned)))
+	for key, pinned := range map[string]map[string]any{"labels": now.Labels, "annotations": now.Annotations} {
+		if requested, is := u.object.Metadata[key].(map[string]any); is {
+			turn(p, mutation.Pointer{"metadata", key}, requested, members(again.Strings(key, requested, pinned)))
+		}
 	}
-	return changed
 }
 
 var (

@@ -136,9 +136,9 @@ func (c *Client) Update(ctx context.Context, resource schema.GroupVersionResourc
 }
 
 // Patch changes the given fields of an object by a JSON merge patch (RFC 7386), and returns what was stored. The error is the API server's.
-func (c *Client) Patch(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, patch any) (map[string]any, error) {
+func (c *Client) Patch(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, patch any, how Written) (map[string]any, error) {
 	request := c.rest.Patch(types.MergePatchType).AbsPath(resourcePath(resource, namespace, name)).Param("fieldValidation", metav1.FieldValidationStrict)
-	return write(ctx, request, patch, Written{})
+	return write(ctx, request, patch, how)
 }
 
 // Delete deletes an object. The error is the API server's.

@@ -2,7 +2,6 @@ package explain
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,27 +17,33 @@ type explaining struct {
 	streams cli.Streams
 	cluster cluster.Flags
 	file    string
-	format  *cli.Format
+	// parameters are new values for those of a stored VirtualMachine.
+	parameters []string
+	format     *cli.Format
 }
 
 // NewCommand returns the command.
 func NewCommand(streams cli.Streams) *cobra.Command {
 	e := explaining{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.YAML)}
 	command := &cobra.Command{
-		Use:   "explain -f FILE",
-		Short: "Explain whether a VirtualMachine would be created, and why",
-		Long: `Explain whether a VirtualMachine would be created, and why.
+		Use:   "explain -f FILE | NAME -p PARAMETER=VALUE",
+		Short: "Explain whether a VirtualMachine would be created or changed, and why",
+		Long: `Explain whether a VirtualMachine would be created, and why. With NAME, explain what new values of its mutable parameters would
+change in a VirtualMachine that exists.
 
 It is sent to the cluster as a dry run, with your permissions: all admission evaluates it, and nothing is stored. In addition,
 your permissions, the template and the values of its parameters are checked one by one; the output lists what you may not read.`,
 		Example: `  stencilctl explain -f vm.yaml -n shop
-  stencilctl explain -f vm.yaml --as ada -o yaml`,
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return e.run(command.Context()) },
+  stencilctl explain -f vm.yaml --as ada -o yaml
+  stencilctl explain web-1 -n shop -p CORES=4 -p ZONE-`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, names []string) error { return e.run(command.Context(), names) },
 	}
 	command.Flags().StringVarP(&e.file, "filename", "f", "", "file with the VirtualMachine")
+	command.Flags().StringArrayVarP(&e.parameters, "param", "p", nil, "new value of a parameter of the VirtualMachine NAME: NAME=VALUE, or NAME- for the default; may be repeated")
 	e.cluster.Register(command.Flags())
 	e.format.Register(command, "output", "o")
+	command.ValidArgsFunction = e.cluster.CompleteNames(cluster.VirtualMachines, false)
 	e.cluster.CompleteNamespaces(command)
 	return command
 }
@@ -47,9 +52,13 @@ your permissions, the template and the values of its parameters are checked one 
 type report struct {
 	VM      string `json:"machine"`
 	Allowed bool   `json:"allowed"`
+	// Update is set if the VirtualMachine exists.
+	Update bool `json:"update,omitempty"`
 	// Template is the referenced template, empty when there is none.
 	Template string  `json:"template,omitempty"`
 	Checks   []check `json:"checks"`
+	// Changes are the fields that would change.
+	Changes []change `json:"changes,omitempty"`
 	// Warnings are the warnings of admission.
 	Warnings []string `json:"warnings,omitempty"`
 	Refusal  *refusal `json:"refusal,omitempty"`
@@ -73,34 +82,23 @@ func (r *report) add(what, result string, details ...string) {
 	r.Checks = append(r.Checks, check{What: what, Outcome: result, Details: details})
 }
 
-func (e *explaining) run(ctx context.Context) error {
-	if e.file == "" {
-		return cli.Usage(errors.New("a VirtualMachine must be given: -f FILE"))
-	}
-	reader := &source.Reader{In: e.streams.In}
-	object, err := reader.One(e.file, "VirtualMachine", (*source.Object).IsVirtualMachine)
-	if err != nil {
-		return err
+func (e *explaining) run(ctx context.Context, names []string) error {
+	if (e.file == "") == (len(names) == 0) || len(names) == 1 && len(e.parameters) == 0 || e.file != "" && len(e.parameters) > 0 {
+		return cli.Usage(errOneSource)
 	}
 	var warnings strings.Builder
 	client, err := e.cluster.Client(&warnings)
 	if err != nil {
 		return err
 	}
-	namespace := object.Namespace()
-	if namespace == "" || e.cluster.Namespace() != "" {
-		namespace = client.Namespace
+	found := report{Checks: []check{}}
+	if e.file != "" {
+		err = e.created(ctx, client, &found)
+	} else {
+		err = e.changed(ctx, client, names[0], &found)
 	}
-	found := report{VM: namespace + "/" + object.Name(), Checks: []check{}}
-	x := examination{client: client, object: object, namespace: namespace, report: &found}
-	if err := x.examine(ctx); err != nil {
+	if err != nil {
 		return err
-	}
-	_, err = client.Create(ctx, cluster.VirtualMachines, namespace, object.Content, cluster.Written{DryRun: true})
-	if denial, denied := cluster.RefusalOf(err); denied {
-		found.Refusal = explainRefusal(denial)
-	} else if err != nil {
-		return cluster.Failed("asking what would happen", err)
 	}
 	found.Allowed = found.Refusal == nil
 	for line := range strings.Lines(warnings.String()) {
@@ -111,6 +109,31 @@ func (e *explaining) run(ctx context.Context) error {
 	}
 	if !found.Allowed {
 		return cli.ErrFindings
+	}
+	return nil
+}
+
+// created describes what would happen to a new VirtualMachine.
+func (e *explaining) created(ctx context.Context, client *cluster.Client, found *report) error {
+	reader := &source.Reader{In: e.streams.In}
+	object, err := reader.One(e.file, "VirtualMachine", (*source.Object).IsVirtualMachine)
+	if err != nil {
+		return err
+	}
+	namespace := object.Namespace()
+	if namespace == "" || e.cluster.Namespace() != "" {
+		namespace = client.Namespace
+	}
+	found.VM = namespace + "/" + object.Name()
+	x := examination{client: client, object: object, namespace: namespace, report: found}
+	if err := x.examine(ctx); err != nil {
+		return err
+	}
+	_, err = client.Create(ctx, cluster.VirtualMachines, namespace, object.Content, cluster.Written{DryRun: true})
+	if denial, denied := cluster.RefusalOf(err); denied {
+		found.Refusal = explainRefusal(denial)
+	} else if err != nil {
+		return cluster.Failed("asking what would happen", err)
 	}
 	return nil
 }

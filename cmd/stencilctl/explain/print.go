@@ -12,7 +12,12 @@ func (e *explaining) print(found *report) error {
 	}
 	out, paint := e.streams.Out, e.streams.Paint
 	decision := paint(cli.Green, "would be created")
-	if !found.Allowed {
+	switch {
+	case found.Allowed && found.Update && len(found.Changes) == 0:
+		decision = paint(cli.Green, "would not change, besides its annotations")
+	case found.Allowed && found.Update:
+		decision = paint(cli.Green, "would be changed")
+	case !found.Allowed:
 		decision = paint(cli.Red, "would be denied")
 	}
 	fmt.Fprintf(out, "VirtualMachine %s %s\n", paint(cli.Bold, found.VM), decision)
@@ -22,6 +27,9 @@ func (e *explaining) print(found *report) error {
 		for _, detail := range c.Details {
 			fmt.Fprintf(out, "          %s\n", detail)
 		}
+	}
+	for _, c := range found.Changes {
+		fmt.Fprintf(out, "  %s\n          %s -> %s\n", c.Field, shown(c.Before), shown(c.After))
 	}
 	for _, warning := range found.Warnings {
 		fmt.Fprintf(out, "  %s %s\n", paint(cli.Yellow, "warning"), warning)

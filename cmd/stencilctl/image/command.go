@@ -123,7 +123,7 @@ func (t *target) get(ctx context.Context) (*v1alpha1.GoldenImage, error) {
 
 // patch writes fields of the GoldenImage, and returns what was stored.
 func (t *target) patch(ctx context.Context, fields map[string]any) (*v1alpha1.GoldenImage, error) {
-	object, err := t.client.Patch(ctx, goldenImages, t.at.Namespace, t.at.Name, fields)
+	object, err := t.client.Patch(ctx, goldenImages, t.at.Namespace, t.at.Name, fields, cluster.Written{})
 	if err != nil {
 		return nil, cluster.Failed("changing GoldenImage "+t.at.String(), err)
 	}

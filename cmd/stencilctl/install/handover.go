@@ -100,7 +100,7 @@ func (h *handover) give(ctx context.Context, resource schema.GroupVersionResourc
 		return err
 	}
 	for _, name := range wrong {
-		if _, err := h.client.Patch(ctx, resource, "", name, map[string]any{"metadata": marks}); err != nil {
+		if _, err := h.client.Patch(ctx, resource, "", name, map[string]any{"metadata": marks}, cluster.Written{}); err != nil {
 			return cluster.Failed("changing the owner of "+resource.Resource+" "+name, err)
 		}
 	}
@@ -237,7 +237,7 @@ func (h *handover) component(name string, on bool) step {
 				return cli.Cluster(fmt.Errorf("%s: enable it in spec.configuration.developerConfiguration of the KubeVirt %s/%s, and run the command again", why, h.kubeVirtNamespace, h.kubeVirtName))
 			}
 			patch := map[string]any{"spec": map[string]any{"configuration": map[string]any{"virtTemplateDeployment": map[string]any{"enabled": on}}}}
-			if _, err := h.client.Patch(ctx, preflight.KubeVirts, h.kubeVirtNamespace, h.kubeVirtName, patch); err != nil {
+			if _, err := h.client.Patch(ctx, preflight.KubeVirts, h.kubeVirtNamespace, h.kubeVirtName, patch, cluster.Written{}); err != nil {
 				return cluster.Failed("changing the KubeVirt "+h.kubeVirtNamespace+"/"+h.kubeVirtName, err)
 			}
 			return nil

@@ -81,7 +81,7 @@ func (r *run) execute(ctx context.Context) error {
 	}
 	object, err := r.client.Patch(ctx, revisionMigrations, "", v1alpha1.RevisionMigrationName, map[string]any{"spec": map[string]any{
 		"mode": r.mode, "namespaces": r.namespaces, "selector": selector, "rate": r.rate,
-	}})
+	}}, cluster.Written{})
 	if err != nil {
 		return cluster.Failed("changing the RevisionMigration", err)
 	}

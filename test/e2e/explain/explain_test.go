@@ -189,3 +189,45 @@ func TestExplainWarnsOfADiskThatWillNotCome(t *testing.T) {
 		}
 	}
 }
+
+func TestExplainAChangeOfParameters(t *testing.T) {
+	tuned := gen.Template("tuned", gen.InNamespace("golden"), gen.Declares("NAME"), gen.Declares("CORES", "value: '2'", "maximum: 8", "type: int", "mutable: true"),
+		gen.Renders("${NAME}", gen.SmallSpec(), gen.Spec("template: {spec: {domain: {cpu: {cores: '${{CORES}}'}}}}")))
+	if err := harness.Apply(t.Context(), stencil.Plane, gen.Manifest(gen.Namespace("tuning"), tuned), "-"); err != nil {
+		t.Fatal(err)
+	}
+	owner, err := gen.User(t.Context(), stencil.Plane, "tuner", gen.Role("tuning", "edit"), gen.UsesTemplates("golden", "tuned"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	harness.Must(t, stencil.Plane, owner, vm("box", "golden/tuned"), "create", "-n", "tuning", "-f", "-")
+	t.Cleanup(func() {
+		harness.Must(t, stencil.Plane, nil, "", "delete", "vm", "box", "-n", "tuning")
+		harness.Must(t, stencil.Plane, nil, "", "delete", "vmt", "tuned", "-n", "golden")
+	})
+	for _, tc := range []struct {
+		name, line string
+		code       int
+		want       []string
+	}{
+		{"a change", "-p CORES=4", 0, []string{"VirtualMachine tuning/box would be changed\n", "  ok      you may change VirtualMachine tuning/box\n", "  ok      you may use template golden/tuned\n", "  spec.template.spec.domain.cpu.cores\n          2 -> 4\n"}},
+		{"the same value", "-p CORES=2", 0, []string{"VirtualMachine tuning/box would not change, besides its annotations\n"}},
+		{"a value that the template rejects", "-p CORES=9", 1, []string{"VirtualMachine tuning/box would be denied\n", "must be at most 8"}},
+		{"a fixed parameter", "-p NAME=other", 1, []string{"VirtualMachine tuning/box would be denied\n", "denied by ValidatingAdmissionPolicy stencil-template-reference", "parameter.template.kubevirt.io/NAME"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ran, err := stencilctl.Command{Binary: binary, Kubeconfig: owner.Kubeconfig, Line: "explain box -n tuning " + tc.line}.Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tc.want {
+				if ran.Code != tc.code || !strings.Contains(ran.Output+ran.Problems, want) {
+					t.Errorf("exit code %d; %q is missing in:\n%s%s", ran.Code, want, ran.Output, ran.Problems)
+				}
+			}
+		})
+	}
+	if got := harness.Must(t, stencil.Plane, nil, "", "get", "vm", "box", "-n", "tuning", "-o", "jsonpath={.spec.template.spec.domain.cpu.cores}").Stdout; got != "2" {
+		t.Errorf("it has %s cores: something was stored", got)
+	}
+}

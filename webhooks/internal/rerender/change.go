@@ -1,6 +1,8 @@
 package rerender
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -42,8 +44,7 @@ type Change struct {
 }
 
 // NewChange renders a template with the values of a stored VirtualMachine, and with new values of the parameters in names, which are those that the
-// request gives, or else the defaults. base is as in Find. Causes are values that the template rejects, at the annotations that give them, and places
-// that contain a value that is not known, too.
+// request gives, or else the defaults. base is as in Find. Causes are values that the template rejects, at the annotations that give them.
 func NewChange(compiled *template.Compiled, stored machine.Object, from machine.Record, base any, names []string, given map[string]string) (*Change, field.ErrorList) {
 	changes := make(map[string]string, len(names))
 	var causes field.ErrorList
@@ -61,7 +62,7 @@ func NewChange(compiled *template.Compiled, stored machine.Object, from machine.
 	}
 	shown, err := Find(compiled, stored, from, base)
 	if err != nil {
-		return nil, field.ErrorList{field.InternalError(nil, err)}
+		return nil, causesOf(err, from)
 	}
 	c := &Change{Values: maps.Clone(shown.values)}
 	maps.Copy(c.Values, changes)
@@ -69,62 +70,28 @@ func NewChange(compiled *template.Compiled, stored machine.Object, from machine.
 		c.now, err = shown.Render(changes)
 	}
 	if err != nil {
-		return nil, field.ErrorList{field.Invalid(machine.AnnotationsPath, field.OmitValueType{}, err.Error())}
+		return nil, causesOf(err, from)
 	}
-	depends := shown.conceal(c.now, func(name string) bool { return slices.Contains(names, name) })
-	for _, place := range both(nil, depends, shown.Conceal(c.now)) {
-		causes = append(causes, field.Forbidden(field.NewPath(place), "this field cannot be rendered again: it depends on a parameter that changes and on a sensitive or generated value that is not stored with the VirtualMachine; leave the parameter as it is, or create the VirtualMachine again"))
-	}
-	return c, causes
+	return c, nil
 }
 
-// both returns the places that are unknown in both of two forms of a VirtualMachine.
-func both(at *field.Path, one, other any) (places []string) {
-	_, unknown := one.(overrides.Unknown)
-	_, otherUnknown := other.(overrides.Unknown)
-	switch value := one.(type) {
-	case map[string]any:
-		members, _ := other.(map[string]any)
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			below := members[key]
-			if otherUnknown {
-				below = other
-			}
-			places = append(places, both(child(at, key), value[key], below)...)
-		}
-	case []any:
-		items, _ := other.([]any)
-		for i, item := range value {
-			var below any
-			if i < len(items) {
-				below = items[i]
-			}
-			if otherUnknown {
-				below = other
-			}
-			step := at.Index(i)
-			if overrides.UniquelyNamed(value) {
-				step = at.Key("name=" + overrides.NameOf(item))
-			}
-			places = append(places, both(step, item, below)...)
-		}
-	default:
-		if unknown && (otherUnknown || len(overrides.Unknowns(other)) > 0) {
-			return []string{at.String()}
-		}
+// causesOf converts an error of the engine. Places in the template are marked as such.
+func causesOf(err error, from machine.Record) field.ErrorList {
+	var invalid *template.InvalidError
+	if !errors.As(err, &invalid) {
+		return field.ErrorList{field.InternalError(machine.AnnotationsPath.Key(contract.AnnotationTemplateRef), err)}
 	}
-	return places
+	causes := make(field.ErrorList, 0, len(invalid.Causes))
+	for _, cause := range invalid.Causes {
+		located := *cause
+		located.Field = fmt.Sprintf("template[%s/%s].%s", from.Namespace, from.Name, cause.Field)
+		causes = append(causes, &located)
+	}
+	return causes
 }
 
-func child(at *field.Path, key string) *field.Path {
-	if at == nil {
-		return field.NewPath(key)
-	}
-	return at.Child(key)
-}
-
-// Spec returns a spec with the new values of the template in place of the old ones. Other values are overrides, and stay. So do the values in pinned,
-// which is what the manifest of the sender has.
+// Spec returns a spec with the new values of the template in place of the old ones. Other values are overrides, and stay: also those of fields with a
+// value that is not known. So do the values in pinned, which is what the manifest of the sender has.
 func (c *Change) Spec(spec, pinned any) any {
 	return overrides.Replace(spec, c.old["spec"], c.now["spec"], pinned)
 }

@@ -75,11 +75,7 @@ func (s *Shown) Render(changes map[string]string) (map[string]any, error) {
 
 // Conceal returns a rendered VirtualMachine with overrides.Unknown in place of the values that depend on what is not known.
 func (s *Shown) Conceal(vm map[string]any) map[string]any {
-	return s.conceal(vm, func(name string) bool { return s.lost[name] })
-}
-
-func (s *Shown) conceal(vm map[string]any, conceals func(string) bool) map[string]any {
-	return s.compiled.Conceal(vm, conceals, overrides.Unknown{Reason: overrides.Secret})
+	return s.compiled.Conceal(vm, func(name string) bool { return s.lost[name] }, overrides.Unknown{Reason: overrides.Secret})
 }
 
 // isUnknown reports whether a place in the VM, with the steps that template.Ignoring has, is unknown in the base.
