@@ -147,7 +147,7 @@ type narrowed v1beta1.AvailableParameter
 func available(p templatev1beta1.Parameter) *narrowed {
 	n := &narrowed{
 		Name: p.Name, DisplayName: p.DisplayName, Description: p.Description, Type: p.Type, Default: p.Value, Generated: generated(p),
-		Required: HasNoValue(p), NonEmpty: p.Required, Multiline: p.Multiline, Sensitive: p.Sensitive, Enum: p.Enum, Minimum: p.Minimum, Maximum: p.Maximum,
+		Required: HasNoValue(p), NonEmpty: p.Required, Multiline: p.Multiline, Sensitive: p.Sensitive, Mutable: p.Mutable, Enum: p.Enum, Minimum: p.Minimum, Maximum: p.Maximum,
 	}
 	if p.Pattern != "" {
 		n.Patterns = []string{p.Pattern}

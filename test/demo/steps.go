@@ -210,6 +210,10 @@ func templateSteps(example func(string) string, defaulted bool) []step {
 			args: []string{"patch", "vm", "web-1", "--namespace=team-a", "--type=merge", "--patch", `{"spec": {"template": {"spec": {"terminationGracePeriodSeconds": null}}}}`,
 				"-o", `jsonpath={.spec.template.spec.terminationGracePeriodSeconds}{"\n"}`}},
 
+		{text: "Parameters that the template declares mutable change on a stored VM.", as: "ada",
+			args: []string{"annotate", "vm", "database", "--namespace=team-a", "--overwrite", "parameter.template.kubevirt.io/CORES=8",
+				"-o", `jsonpath={.spec.template.spec.domain.cpu}{"\n"}`}},
+
 		{text: "Refused: every mistake at once, each with its field.", as: "ada", stdin: manyMistakes,
 			args: []string{"create", "--namespace=team-a", "-f", "-"}, wantDenied: "CORES"},
 		{text: "Refused: a template that does not exist.", as: "ada",

@@ -201,6 +201,11 @@ type AvailableParameter struct {
 	// +optional
 	Sensitive bool `json:"sensitive,omitempty"`
 
+	// Mutable is true if the value may change on a stored VirtualMachine.
+	//
+	// +optional
+	Mutable bool `json:"mutable,omitempty"`
+
 	// Enum lists the values that are allowed; if empty, others are.
 	//
 	// +optional

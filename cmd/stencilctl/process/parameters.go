@@ -18,6 +18,7 @@ type shownParameter struct {
 	Default     string                `json:"default,omitempty"`
 	Generated   bool                  `json:"generated,omitempty"`
 	Sensitive   bool                  `json:"sensitive,omitempty"`
+	Mutable     bool                  `json:"mutable,omitempty"`
 	Multiline   bool                  `json:"multiline,omitempty"`
 	Type        v1beta1.ParameterType `json:"type,omitempty"`
 	Enum        []string              `json:"enum,omitempty"`
@@ -63,7 +64,7 @@ func (p *processing) printParameters(ctx context.Context, name string) error {
 func show(p *v1beta1.Parameter) shownParameter {
 	s := shownParameter{
 		Name: p.Name, DisplayName: p.DisplayName, Description: p.Description, Required: p.Required,
-		Default: p.Value, Generated: p.Generate != "" && p.Value == "", Sensitive: p.Sensitive,
+		Default: p.Value, Generated: p.Generate != "" && p.Value == "", Sensitive: p.Sensitive, Mutable: p.Mutable,
 		Multiline: p.Multiline, Type: p.Type, Enum: p.Enum, Pattern: p.Pattern, Minimum: p.Minimum, Maximum: p.Maximum,
 	}
 	if p.Sensitive {
