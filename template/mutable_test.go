@@ -13,7 +13,9 @@ func TestMutableParametersOfWhatStays(t *testing.T) {
 	whole := func(parameter, vm, more string) string {
 		return `{parameters: [{name: A, mutable: true` + parameter + `}, {name: B}], virtualMachine: ` + vm + more + `}`
 	}
-	spec := func(content string) string { return `{spec: {template: {spec: {domain: {devices: {}}, ` + content + `}}}}` }
+	spec := func(content string) string {
+		return `{spec: {template: {spec: {domain: {devices: {}}, ` + content + `}}}}`
+	}
 	for name, tc := range map[string]struct {
 		template string
 		want     []string

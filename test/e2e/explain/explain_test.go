@@ -196,7 +196,7 @@ func TestExplainAChangeOfParameters(t *testing.T) {
 	if err := harness.Apply(t.Context(), stencil.Plane, gen.Manifest(gen.Namespace("tuning"), tuned), "-"); err != nil {
 		t.Fatal(err)
 	}
-	owner, err := gen.User(t.Context(), stencil.Plane, "tuner", gen.Role("tuning", "edit"), gen.UsesTemplates("golden", "tuned"))
+	owner, err := gen.User(t.Context(), stencil.Plane, "tuner", gen.Permits("tuning", rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"create", "get", "patch"}}), gen.UsesTemplates("golden", "tuned"))
 	if err != nil {
 		t.Fatal(err)
 	}
