@@ -38,7 +38,7 @@ func (p *processing) refersTo(ctx context.Context, name string, t *templates.Tem
 // origin returns where the cluster has a template, or why a VirtualMachine cannot refer to it.
 func (p *processing) origin(ctx context.Context, name string, t *templates.Template) (at machine.Reference, why string, err error) {
 	if len(t.Compiled.Objects()) > 0 {
-		return at, "the cluster creates the other objects of a template that it refers to with other values", nil
+		return at, "the cluster would then create its other objects itself, with other values", nil
 	}
 	if name == "" {
 		at = machine.Reference{Namespace: t.Object.Namespace, Name: t.Object.Name}
@@ -52,7 +52,7 @@ func (p *processing) origin(ctx context.Context, name string, t *templates.Templ
 			why = "the file does not have the namespace of the template: give it with -n"
 		default:
 			if _, errs := machine.ParseReference(at.String(), ""); len(errs) > 0 {
-				why = "the template has no valid name and namespace: " + errs.ToAggregate().Error()
+				why = fmt.Sprintf("%s is no name of a template in a cluster", at)
 			}
 		}
 		return at, why, nil
