@@ -85,7 +85,7 @@ func TestStencilctlProcessesAsTheCluster(t *testing.T) {
 	})
 	t.Run("created here", func(t *testing.T) {
 		discard(t, space, "same")
-		process(t, user, space+"/box --local --create -o name")
+		process(t, user, space+"/box --local --create -o name --target-namespace "+space)
 		got := mustKubectl(t, "", "get", "vm", "same", "--namespace="+space, "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/template-ref} {.metadata.labels.vm\.kubevirt\.io/template}`)
 		if got != space+"/box box" {
 			t.Errorf("it refers to %q", got)
