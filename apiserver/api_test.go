@@ -27,6 +27,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/delegation"
+	"github.com/vmstencil/stencil/internal/objects"
 )
 
 const box = `
@@ -111,6 +112,8 @@ type fixture struct {
 	// defaults are nil if they are not filled in.
 	defaults  *Defaults
 	approvals fakeApprovals
+	// resources are those of the objects that the cluster creates.
+	resources []string
 	// broken makes permission checks fail.
 	broken bool
 }
@@ -146,7 +149,7 @@ func (f *fixture) do(t *testing.T, method, path, accept, sent string) *httptest.
 		h := &handler{serializer: codecs, version: version, options: Options{
 			Templates: fakeTemplates{templates: map[string]*templatecache.Template{"shop/box": templatecache.Compile(&object)}, unsynced: f.unsynced},
 			Creator:   f.creator,
-			Approvals: f.approvals,
+			Approvals: f.approvals, ObjectResources: objects.Resources(f.resources),
 			Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 				if f.broken {
 					return authorizer.DecisionNoOpinion, "", errors.New("the API server does not answer")
@@ -209,11 +212,10 @@ func TestProcessRefersToATemplateThatTheUserMayUse(t *testing.T) {
 		allow          func(authorizer.Attributes) bool
 		want           map[string]string
 	}{
-		"may use it":                 {template: annotated, sent: with, allow: mayUse, want: want},
-		"in a preview, too":          {template: annotated, sent: with + "\nexplain: true", allow: mayUse, want: want},
-		"may not":                    {template: box, sent: with},
-		"may only create from it":    {template: box, sent: with, allow: func(a authorizer.Attributes) bool { return a.GetVerb() == "create" }},
-		"a template that has others": {template: box + "  objects:\n  - {apiVersion: v1, kind: ConfigMap, metadata: {name: \"${NAME}\"}}\n", sent: with, allow: mayUse},
+		"may use it":              {template: annotated, sent: with, allow: mayUse, want: want},
+		"in a preview, too":       {template: annotated, sent: with + "\nexplain: true", allow: mayUse, want: want},
+		"may not":                 {template: box, sent: with},
+		"may only create from it": {template: box, sent: with, allow: func(a authorizer.Attributes) bool { return a.GetVerb() == "create" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := fixture{template: tc.template, allow: tc.allow}
@@ -240,6 +242,47 @@ func TestProcessRefersToATemplateThatTheUserMayUse(t *testing.T) {
 			}
 			if answer.VirtualMachine.Metadata.Name != "web-1" || answer.VirtualMachine.Metadata.Labels["size"] != "large" || answer.VirtualMachine.Spec.RunStrategy != "Halted" {
 				t.Errorf("%s", got.Body)
+			}
+		})
+	}
+}
+
+func TestProcessOfATemplateWithObjects(t *testing.T) {
+	const (
+		hostname    = `"x${PASSWORD}"`
+		secret      = "  objects:\n  - {apiVersion: v1, kind: Secret, metadata: {name: \"${NAME}-db\"}, stringData: {password: \"${PASSWORD}\"}}\n"
+		byCluster   = "the cluster creates the other objects of the template together with the VirtualMachine (Secret ${NAME}-db)"
+		byUser      = "the VirtualMachine does not refer to template shop/box, and an approval does not accept it: create its other objects, too (Secret ${NAME}-db), because "
+		alternative = "; or let the cluster create all of them with the subresource create, or from a VirtualMachine without spec that refers to the template"
+	)
+	hidden := strings.Replace(box, hostname, "own", 1) + secret
+	generated := strings.Replace(hidden, "sensitive: true,", "sensitive: true, generate: expression, from: '[a-z]{12}',", 1)
+	for name, tc := range map[string]struct {
+		template, sent, want string
+		resources            []string
+	}{
+		"the VM shows what they contain":               {template: box + secret, sent: "PASSWORD: longenough", want: byCluster},
+		"only they have a given secret":                {template: hidden, sent: "PASSWORD: longenough", want: byUser + "only they have the value of PASSWORD" + alternative},
+		"only they have a generated secret":            {template: generated, want: byCluster},
+		"the message shows a generated secret":         {template: strings.Replace(generated, "is ${SIZE}", "has ${PASSWORD}", 1), want: byUser + "only they have the value of PASSWORD" + alternative},
+		"the cluster does not create objects":          {template: box + secret, sent: "PASSWORD: longenough", resources: []string{}, want: byUser + "the cluster creates no objects of kind Secret for a VirtualMachine" + alternative},
+		"the cluster creates only those of other kind": {template: box + secret, sent: "PASSWORD: longenough", resources: []string{"services", "secrets.example.com"}, want: byUser + "the cluster creates no objects of kind Secret for a VirtualMachine" + alternative},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fixture{template: tc.template, allow: mayUse, resources: tc.resources}
+			if f.resources == nil {
+				f.resources = []string{"secrets"}
+			}
+			got := f.do(t, "POST", base+"virtualmachinetemplates/box/process", "", "parameters: {NAME: web-1, "+tc.sent+"}")
+			if got.Code != http.StatusOK {
+				t.Fatalf("%d %s", got.Code, got.Body)
+			}
+			if diff := cmp.Diff(warnings{tc.want}, f.warnings); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			refers := strings.Contains(got.Body.String(), `"template.kubevirt.io/template-ref":"shop/box"`)
+			if returned := strings.Contains(got.Body.String(), `"objects":[{`); refers != (tc.want == byCluster) || returned == refers {
+				t.Errorf("the VM refers to the template: %v, objects are returned: %v", refers, returned)
 			}
 		})
 	}

@@ -3,11 +3,15 @@ package apiserver
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
 
@@ -92,7 +96,7 @@ func (h *handler) process(request *http.Request, path map[string]string, raw []b
 	if err != nil {
 		return processed{}, err
 	}
-	answer.warnings = append(machine.UnusedWarnings(made.compiled, options.Parameters), warned...)
+	answer.warnings = slices.Concat(machine.UnusedWarnings(made.compiled, options.Parameters), warned, answer.warnings)
 	return answer, nil
 }
 
@@ -107,18 +111,50 @@ func answerOf(found *templatecache.Template, made rendering) processed {
 	}
 }
 
-// storedAnswer returns the response for a rendering of a stored template. For a user who may use the template, the VirtualMachine refers to it. A
-// template with other objects is an exception: with a reference, the cluster would create them itself, with other values.
+// storedAnswer returns the response for a rendering of a stored template. For a user who may use the template, the VirtualMachine refers to it. The
+// other objects of a template are then created with the VirtualMachine, so the response does not have them.
 func (h *handler) storedAnswer(ctx context.Context, found *templatecache.Template, made rendering, parameters map[string]string) (processed, error) {
 	answer := answerOf(found, made)
 	requester, known := genericrequest.UserFrom(ctx)
-	if !known || len(made.compiled.Objects()) > 0 {
+	if !known {
 		return answer, nil
 	}
 	may, err := h.mayUse(ctx, requester, map[string]string{namespace: found.Namespace, name: found.Name})
 	if err != nil || !may {
 		return answer, err
 	}
-	answer.VirtualMachine, err = referring(found, made, parameters)
-	return answer, err
+	at := machine.Reference{Namespace: found.Namespace, Name: found.Name}
+	referring, err := machine.Referring(answer.VirtualMachine, made.compiled, at, parameters)
+	if err != nil {
+		return answer, apierrors.NewInternalError(err)
+	}
+	if others := made.compiled.Objects(); len(others) > 0 {
+		why, err := h.unreferred(made, referring, parameters)
+		if err != nil {
+			return answer, apierrors.NewInternalError(err)
+		}
+		if why != "" {
+			answer.warnings = []string{machine.ObjectsLeftToUser(at.String(), why, others)}
+			return answer, nil
+		}
+		answer.warnings, answer.Objects = []string{machine.ObjectsLeftToCluster(others)}, nil
+	}
+	answer.VirtualMachine = referring
+	return answer, nil
+}
+
+// unreferred returns why a VirtualMachine does not refer to its template with other objects; empty if it does.
+func (h *handler) unreferred(made rendering, referring []byte, parameters map[string]string) (string, error) {
+	for _, kind := range made.compiled.ObjectKinds() {
+		// The plural is guessed. If that fails, the user creates the objects.
+		resource, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(""))
+		if !h.options.ObjectResources.Has(resource.GroupResource()) {
+			return fmt.Sprintf("the cluster creates no objects of kind %s for a VirtualMachine", kind.Kind), nil
+		}
+	}
+	untold, err := machine.Untold(referring, made.compiled, made.binding, parameters)
+	if err != nil || len(untold) == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("only they have the value of %s", strings.Join(untold, ", ")), nil
 }

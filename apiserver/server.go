@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/discovery"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -52,6 +53,8 @@ type Options struct {
 	Sizes sizing.Resolver
 	// Authorizer decides whether a user may use a template, and create in another namespace.
 	Authorizer authorizer.Authorizer
+	// ObjectResources are the resources of objects that the cluster creates with a VirtualMachine.
+	ObjectResources sets.Set[schema.GroupResource]
 	// Defaults fill in defaults. If nil, requests for them are answered with 404.
 	Defaults *Defaults
 	// Suffix makes the random end of a generated name; nil means the one that

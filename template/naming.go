@@ -33,6 +33,12 @@ func (c *Compiled) Generates(name, value string) bool {
 	return i >= 0 && c.parameters[i].generator != nil && c.parameters[i].generator.makes(value)
 }
 
+// MessageShows reports whether the message of the template contains the parameter of this name.
+func (c *Compiled) MessageShows(name string) bool {
+	i := c.find(name)
+	return i >= 0 && slices.ContainsFunc(c.message, func(s segment) bool { return s.parameter == i })
+}
+
 // markParameters marks the parameters for Naming and SelectsSource.
 func (c *Compiled) markParameters(vm *node) {
 	sources := c.sources(vm)

@@ -81,6 +81,15 @@ func TestNaming(t *testing.T) {
 	})
 }
 
+func TestMessageShows(t *testing.T) {
+	c := compile(t, `{message: "of ${KIND}, $${NAME}", parameters: [{name: NAME}, {name: KIND}], virtualMachine: {metadata: {name: "${NAME}"}}}`)
+	for name, want := range map[string]bool{"KIND": true, "NAME": false, "NOWHERE": false} {
+		if got := c.MessageShows(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestCarries(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pattern, name string

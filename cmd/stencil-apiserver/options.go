@@ -38,6 +38,7 @@ type options struct {
 	certificateFile, keyFile string
 	disableHTTP2             bool
 	apiServices              []string
+	objectResources          []string
 
 	defaulting program.Defaulting
 
@@ -93,6 +94,8 @@ func (o *options) bind(flags *pflag.FlagSet) {
 	flags.AddGoFlagSet(certificates)
 	flags.StringSliceVar(&o.apiServices, "api-services", nil,
 		"APIServices through which this server is called, each apiservice/NAME (source authority). stencil-manager writes their caBundle.")
+	flags.StringSliceVar(&o.objectResources, "object-resources", nil,
+		"Resources of the objects that stencil-manager creates with a VirtualMachine, as in its flag of this name. What is processed from a template with others does not refer to the template.")
 
 	defaulting := flag.NewFlagSet("", flag.ContinueOnError)
 	o.defaulting.Bind(defaulting)

@@ -29,6 +29,7 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/certificates"
 	"github.com/vmstencil/stencil/internal/delegation"
+	"github.com/vmstencil/stencil/internal/objects"
 )
 
 // maximumStreams is how many requests one connection carries at a time: the API server sends
@@ -76,7 +77,9 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 		return err
 	}
 	checks = append(checks, synced("templates", templates), synced("approvals", approvals), healthz.NamedCheck("certificate", source.Ready))
-	server, err := newServer(o, config, source, checks, apiserver.Options{Templates: templates, Approvals: approvals, Sizes: sizes, Defaults: defaults})
+	server, err := newServer(o, config, source, checks, apiserver.Options{
+		Templates: templates, Approvals: approvals, Sizes: sizes, Defaults: defaults, ObjectResources: objects.Resources(o.objectResources),
+	})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,9 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands print to testdata/golden")
 
+// unplaced is a template without namespace.
+const unplaced = `{apiVersion: template.kubevirt.io/v1beta1, kind: VirtualMachineTemplate, metadata: {name: web}, spec: {parameters: [{name: NAME}], virtualMachine: {metadata: {name: "${NAME}"}}}}`
+
 // accompanied is a template with other objects.
 const accompanied = `
 apiVersion: template.kubevirt.io/v1beta1
@@ -168,6 +171,13 @@ var commands = map[string]struct {
 	"diff, not a machine":                {line: "stencilctl diff -f templates/web.yaml -t templates/web.yaml"},
 	"diff, malformed":                    {line: "stencilctl diff -f - -t templates/web.yaml", stdin: "{apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: 7}"},
 	"diff, a sensitive place":            {line: "stencilctl diff -f - -t templates/web.yaml", stdin: "{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: web-1, labels: {tier: back}}, spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: 2}, devices: {}}, volumes: [{name: init, cloudInitNoCloud: {userData: 'my password is hunter2'}}]}}}}"},
+	"process, a sensitive value":         {line: "stencilctl process -f templates/web.yaml -p NAME=web-1 -p PASSWORD=staple -p TOKEN=t0ken"},
+	"process, no reference":              {line: "stencilctl process -f templates/web.yaml -p NAME=web-1 -p TOKEN=t0ken --reference=false -o json"},
+	"process, a namespace":               {line: "stencilctl process -f - -n golden -p NAME=web-1", stdin: unplaced},
+	"process, no namespace":              {line: "stencilctl process -f - -p NAME=web-1", stdin: unplaced},
+	"process, no name":                   {line: "stencilctl process -f - -n golden -p NAME=web-1", stdin: strings.Replace(unplaced, "name: web", "labels: {}", 1)},
+	"process, no valid name":             {line: "stencilctl process -f - -n golden -p NAME=web-1", stdin: strings.Replace(unplaced, "name: web", "name: Web_1", 1)},
+	"process, not rendered here":         {line: "stencilctl process web --reference=false"},
 	"process, objects":                   {line: "stencilctl process -f - -p NAME=web-1 --target-namespace shop", stdin: accompanied},
 	"process, objects as JSON":           {line: "stencilctl process -f - -p NAME=web-1 -o json", stdin: accompanied},
 	"process, objects as a table":        {line: "stencilctl process -f - -p NAME=web-1 -o table", stdin: accompanied},

@@ -18,10 +18,11 @@ type Kinds struct {
 // NewKinds returns the kinds of resources such as secrets and networkpolicies.networking.k8s.io. Templates may lend the right to create those
 // that are in lent too.
 func NewKinds(mapper meta.RESTMapper, resources, lent []string) Kinds {
-	return Kinds{mapper: mapper, permitted: resourcesOf(resources), lent: resourcesOf(lent)}
+	return Kinds{mapper: mapper, permitted: Resources(resources), lent: Resources(lent)}
 }
 
-func resourcesOf(texts []string) sets.Set[schema.GroupResource] {
+// Resources returns the resources with these names, such as secrets and networkpolicies.networking.k8s.io.
+func Resources(texts []string) sets.Set[schema.GroupResource] {
 	all := sets.Set[schema.GroupResource]{}
 	for _, each := range texts {
 		all.Insert(schema.ParseGroupResource(each))

@@ -54,6 +54,7 @@ func TestObjects(t *testing.T) {
 				deployment + " {" + container + ".args}": items{
 					"--object-account=" + objectAccount, "--object-resources=networkpolicies.networking.k8s.io,secrets", "--object-keys-secret=stencil-object-keys",
 				},
+				apiserverContainer + ".args}": items{"--object-resources=networkpolicies.networking.k8s.io,secrets"},
 			}),
 		},
 		"resources that templates lend": {

@@ -81,11 +81,7 @@ func (o Options) ManagerArgs() []string {
 	if readiness["dryRun"] == true {
 		exempt = append(slices.Clone(exempt), "system:serviceaccount:"+o.Namespace+":"+prefix+"-manager")
 	}
-	resources := []string{"secrets", "configmaps", "services"}
-	values, _ := o.Values["objects"].(map[string]any)
-	if listed, found := values["resources"].([]any); found {
-		resources = texts(listed)
-	}
+	resources := o.objectResources()
 	objectAccount := "system:serviceaccount:" + o.Namespace + ":" + prefix + "-objects"
 	if len(resources) > 0 {
 		exempt = append(slices.Clone(exempt), objectAccount)
@@ -122,6 +118,7 @@ func (o Options) ManagerArgs() []string {
 	}
 	if len(resources) > 0 {
 		arguments = append(arguments, "--object-account="+objectAccount, "--object-resources="+strings.Join(resources, ","), "--object-keys-secret="+prefix+"-object-keys")
+		values, _ := o.Values["objects"].(map[string]any)
 		if lent, found := values["lentResources"].([]any); found {
 			arguments = append(arguments, "--lent-object-resources="+strings.Join(texts(lent), ","))
 		}
@@ -204,7 +201,17 @@ func (o Options) APIServerArgs() []string {
 		"--certificate-authority-secret=" + prefix + "-webhook-ca",
 		"--certificate-dns-names=" + service + "," + service + ".cluster.local",
 		"--api-services=" + apiServices,
+		"--object-resources=" + strings.Join(o.objectResources(), ","),
 	}
+}
+
+// objectResources are the resources of objects that are created with VirtualMachines.
+func (o Options) objectResources() []string {
+	values, _ := o.Values["objects"].(map[string]any)
+	if listed, found := values["resources"].([]any); found {
+		return texts(listed)
+	}
+	return []string{"secrets", "configmaps", "services"}
 }
 
 // APIServerUser returns a user with the rights of stencil-apiserver's ServiceAccount, by a client certificate as ManagerUser.

@@ -14,6 +14,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/internal/mutation"
+	"github.com/vmstencil/stencil/internal/objects"
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/decision"
@@ -31,11 +32,10 @@ type instance struct {
 	vm map[string]any
 }
 
-// instance returns the VM as an instance of the template. It returns false if the VM is to be rendered: if its spec is not complete, if it has
-// parameters that the template does not declare and is not claimed to be complete, or if the template has other objects, whose values the VM does
-// not show.
+// instance returns the VM as an instance of the template. It returns false if the VM is to be rendered: if its spec is not complete, or if it has
+// parameters that the template does not declare and is not claimed to be complete.
 func (c creation) instance(compiled *template.Compiled) (instance, bool) {
-	if machine.MapAt(c.object.Spec, "template", "spec") == nil || c.delegated || len(compiled.Objects()) > 0 {
+	if machine.MapAt(c.object.Spec, "template", "spec") == nil || c.delegated {
 		return instance{}, false
 	}
 	i := instance{creation: c, compiled: compiled, name: c.name(), explicit: c.object.Parameters()}
@@ -82,21 +82,21 @@ func (c creation) decideInstance(compiled *template.Compiled) (result, bool) {
 	if err != nil || !plain.Matches() && !c.claimed() {
 		return result{}, false
 	}
-	chosen := plain
+	chosen := i.bind(plain)
 	evaluated := approval.Decision{Allowed: true}
 	if len(c.approvals) > 0 {
-		matches := map[string]*template.Match{}
+		matches := map[string]comparison{}
 		question := c.question(compiled, i.name, nil)
 		question.Instance = func(a *approval.Approval) approval.Instance {
 			found, err := i.match(template.Ignoring(a.OverridableField), template.Preferring(a.ClosedValues(compiled)))
 			if err != nil {
 				return approval.Instance{Differences: []approval.Objection{{Message: fmt.Sprintf("the VM cannot be compared with its template: %v", err)}}}
 			}
-			matches[a.Name()] = found
-			return i.evaluated(found)
+			matches[a.Name()] = i.bind(found)
+			return i.evaluated(matches[a.Name()])
 		}
 		evaluated = approval.Evaluate(c.approvals, question)
-		if found := matches[evaluated.By]; found != nil {
+		if found, is := matches[evaluated.By]; is {
 			chosen = found
 		}
 	}
@@ -130,6 +130,24 @@ func (i instance) match(options ...template.MatchOption) (*template.Match, error
 	return given, nil
 }
 
+// comparison is a comparison of the VM with its template.
+type comparison struct {
+	*template.Match
+	// binding has the values of which the other objects of the template are made: those that the user gave or the VM shows, and otherwise defaults
+	// and generated ones. It is nil if there are no objects, or if invalid is set.
+	binding *template.Binding
+	invalid error
+}
+
+// bind binds the values of the other objects of the template.
+func (i instance) bind(found *template.Match) comparison {
+	compared := comparison{Match: found}
+	if len(i.compiled.Objects()) > 0 {
+		compared.binding, compared.invalid = i.compiled.Bind(i.values(found))
+	}
+	return compared
+}
+
 // generators returns the number of parameters that the template generates.
 func (i instance) generators() int {
 	count := 0
@@ -142,9 +160,12 @@ func (i instance) generators() int {
 }
 
 // evaluated returns the VM as approvals evaluate it.
-func (i instance) evaluated(found *template.Match) approval.Instance {
-	values := i.values(found)
+func (i instance) evaluated(found comparison) approval.Instance {
+	values := i.values(found.Match)
 	made := approval.Instance{Values: values, Given: maps.Clone(values)}
+	if found.binding != nil {
+		made.Values = found.binding.Values()
+	}
 	for _, p := range i.compiled.Parameters() {
 		_, explicit := i.explicit[p.Name]
 		if i.compiled.Generates(p.Name, values[p.Name]) && !explicit && !i.compiled.Naming(p.Name) {
@@ -168,19 +189,24 @@ func (i instance) values(found *template.Match) map[string]string {
 }
 
 // touched returns the places where the VM differs from what the template makes of the values, and the values that the template rejects.
-func (i instance) touched(found *template.Match, values map[string]string) ([]approval.Path, []approval.Objection) {
+func (i instance) touched(found comparison, values map[string]string) ([]approval.Path, []approval.Objection) {
 	var problems []approval.Objection
 	var invalid *template.InvalidError
-	if _, err := i.compiled.Bind(values); errors.As(err, &invalid) {
+	err, others := found.invalid, len(i.compiled.Objects()) > 0
+	if !others {
+		_, err = i.compiled.Bind(values)
+	}
+	if errors.As(err, &invalid) {
 		for _, cause := range invalid.Causes {
 			name, isValue := strings.CutPrefix(cause.Field, "parameters[")
-			// The comparison reports the values that the VM shows. A required parameter that it does not show is part of nothing in it.
-			if _, shown := found.Values()[strings.TrimSuffix(name, "]")]; isValue && !shown && cause.Type != field.ErrorTypeRequired {
+			// The comparison reports the values that the VM shows. A required parameter that it does not show is part of nothing in it, but may be
+			// part of an object.
+			if _, shown := found.Values()[strings.TrimSuffix(name, "]")]; isValue && !shown && (others || cause.Type != field.ErrorTypeRequired) {
 				problems = append(problems, approval.Objection{Field: cause.Field, Message: cause.ErrorBody()})
 			}
 		}
 	}
-	rendered, err := i.compiled.Reconstruct(found)
+	rendered, err := i.compiled.Reconstruct(found.Match)
 	if err != nil {
 		return nil, append(problems, approval.Objection{Field: "spec", Message: "the template makes no VirtualMachine of the values that this one shows"})
 	}
@@ -210,10 +236,14 @@ func samePlace(touched, difference string) bool {
 	return item >= 0 && strings.HasSuffix(difference, "]") && touched == difference[:item]+"[*]"
 }
 
-// compose returns the patch of an instance: its spec stays as it is, and the record is added.
-func (i instance) compose(found *template.Match) result {
+// compose returns the patch of an instance: its spec stays as it is, and the record is added. If the template has other objects, they are made of the
+// values of the VM, as for a VM that is rendered: they come from the template alone.
+func (i instance) compose(found comparison) result {
 	var base renderedObject
-	if rendered, err := i.compiled.Reconstruct(found); err == nil {
+	if found.invalid != nil {
+		return i.reject(found.invalid)
+	}
+	if rendered, err := i.compiled.Reconstruct(found.Match); err == nil {
 		if err := json.Unmarshal(rendered.JSON(), &base); err != nil {
 			return i.reject(fmt.Errorf("reading what was rendered: %w", err))
 		}
@@ -236,10 +266,38 @@ func (i instance) compose(found *template.Match) result {
 		stamps[contract.AnnotationTemplateRef] = i.reference.String()
 	}
 	if found.Matches() {
-		i.note(found, &from, stamps)
+		i.note(found.Match, &from, stamps)
 	}
 	base.Metadata.Labels, base.Metadata.Annotations = nil, nil
-	return i.finish(p, i.compiled, base, name, i.explicit, from, stamps, nil)
+	var others attached
+	if found.binding != nil {
+		rendered, err := i.compiled.RenderAs(found.binding, name)
+		if err != nil {
+			return i.reject(err)
+		}
+		i.hold(p)
+		others = attached{
+			rendered: rendered.Objects(), names: i.compiled.Objects(), lent: lentObjects(i.compiled), sensitive: sensitiveValues(i.compiled, found.binding),
+			binding: objects.Binding{Namespace: i.namespace, Name: name, Record: from.String()},
+		}
+	}
+	composed := i.finish(p, i.compiled, base, name, i.explicit, from, stamps, nil)
+	composed.objects = others
+	return composed
+}
+
+// hold adds the annotation to the patch that holds the VM back until its objects exist.
+func (i instance) hold(p *mutation.Patch) {
+	at := mutation.Pointer{"spec", "template", "metadata"}
+	metadata := machine.MapAt(i.object.Spec, "template", "metadata")
+	switch {
+	case metadata == nil:
+		p.Set(at, map[string]any{"annotations": map[string]any{contract.AnnotationHold: held}})
+	case machine.MapAt(metadata, "annotations") == nil:
+		p.Set(at.Child("annotations"), map[string]any{contract.AnnotationHold: held})
+	default:
+		p.Set(at.Child("annotations").Child(contract.AnnotationHold), held)
+	}
 }
 
 // note adds the values that were given without an annotation: those that are not secret as annotations, so that the VM has the same values whenever

@@ -66,8 +66,9 @@ type ProcessedVirtualMachineTemplate struct {
 	// +required
 	VirtualMachine *virtv1.VirtualMachine `json:"virtualMachine"`
 
-	// Objects are the other objects of the template, rendered by process. create
-	// returns none: they are created after the VirtualMachine.
+	// Objects are the other objects of the template, rendered by process. They are
+	// missing where they are created with the VirtualMachine: by create, and if the
+	// VirtualMachine refers to the template.
 	//
 	// +optional
 	// +listType=atomic

@@ -50,8 +50,13 @@ var meanings = []struct{ name, meaning string }{
 
 func explainRefusal(denial cluster.Refusal) *refusal {
 	r := &refusal{Code: denial.Code, Reason: string(denial.Reason), By: "the API server", Message: denial.Message, Causes: denial.Causes}
+	// The message of an Invalid has what denied it in its causes only.
+	text := denial.Message
+	for _, cause := range denial.Causes {
+		text += "\n" + cause.Message
+	}
 	for _, denier := range deniers {
-		if found := denier.pattern.FindStringSubmatch(denial.Message); found != nil {
+		if found := denier.pattern.FindStringSubmatch(text); found != nil {
 			r.By, r.Meaning = denier.kind+found[1], denier.meaning
 			if !strings.HasPrefix(denier.meaning, "a webhook that does not answer") {
 				r.Meaning = meaning(found[1], denier.meaning)

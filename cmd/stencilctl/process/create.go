@@ -78,7 +78,7 @@ func (p *processing) complete(ctx context.Context, name string, given map[string
 	if remote {
 		return p.remotely(ctx, name, given)
 	}
-	return p.locally(ctx, t, given)
+	return p.locally(ctx, name, t, given)
 }
 
 // prompt prompts for the missing values.

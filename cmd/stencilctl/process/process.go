@@ -27,6 +27,7 @@ type processing struct {
 	valuesFile string
 	target     string
 	local      bool
+	reference  bool
 	create     bool
 	dryRun     *cli.DryRun
 	print      bool
@@ -43,6 +44,7 @@ func (p *processing) register(command *cobra.Command) {
 	flags.StringArrayVarP(&p.parameters, "param", "p", nil, "value of a parameter: NAME=VALUE; may be repeated")
 	flags.StringVar(&p.valuesFile, "params-file", "", "file with values of parameters: YAML, JSON, or lines NAME=VALUE")
 	flags.BoolVar(&p.local, "local", false, "render a template of the cluster here; needs the permission to get it")
+	flags.BoolVar(&p.reference, "reference", true, "let a VirtualMachine that is rendered here refer to its template; one that is created from a file never does")
 	flags.StringVar(&p.target, "target-namespace", "", "namespace of the VirtualMachine (default that of the template)")
 	p.cluster.Register(flags)
 	p.format.Register(command, "output", "o")
@@ -61,6 +63,10 @@ If the template has other objects, they are printed as well: YAML and JSON are a
 
 A template of the cluster is processed there, which takes the permission to create virtualmachinetemplates/process, and none
 to read the template. With --local it is read, and rendered here. A template in a file is rendered here and needs no cluster.
+
+The VirtualMachine refers to its template if you may use it, so that it can be created where approvals require a template. One that is
+rendered from a file does if the file, or -n, has the namespace of the template; --reference=false is for a template that the cluster does
+not have.
 
 With --explain, the decisions of approvals, policies and every other admission are printed instead, as they would be if you
 created the VirtualMachine now. Nothing is stored. The exit code is 1 when anything denies.`,
@@ -129,6 +135,8 @@ func (p *processing) named(names []string) (string, error) {
 		return "", cli.Usage(errors.New("--explain needs a template that is stored in the cluster: for a manifest, use stencilctl explain"))
 	case p.explain && p.formatted && p.format.Is(cli.Name):
 		return "", cli.Usage(errors.New("--explain has no names to print: the format is table, json or yaml"))
+	case !p.reference && p.file == "" && !p.local:
+		return "", cli.Usage(errReference)
 	case p.file == source.Stdin && p.valuesFile == source.Stdin:
 		return "", cli.Usage(errors.New("the standard input cannot be both the template and its values"))
 	case p.file != "":
@@ -182,11 +190,15 @@ func (p *processing) make(ctx context.Context, name string, given map[string]str
 	if err != nil {
 		return nil, err
 	}
-	return p.locally(ctx, t, given)
+	return p.locally(ctx, name, t, given)
 }
 
-func (p *processing) locally(ctx context.Context, t *templates.Template, given map[string]string) (*result, error) {
-	rendered, err := t.Render(given)
+func (p *processing) locally(ctx context.Context, name string, t *templates.Template, given map[string]string) (*result, error) {
+	at, err := p.refersTo(ctx, name, t)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := t.Render(given, at)
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/process"
+	"github.com/vmstencil/stencil/template"
 )
 
 // recordedRequest is a request that the cluster received.
@@ -69,7 +71,24 @@ const (
 		"virtualMachine": {"metadata": {"name": "${NAME}"}, "spec": {"runStrategy": "Halted"}}}}`
 )
 
+const reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
 func TestProcessInTheCluster(t *testing.T) {
+	var object v1beta1.VirtualMachineTemplate
+	if err := json.Unmarshal([]byte(stored), &object); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := template.Compile(&object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := compiled.Digest()
+	review := recordedRequest{Method: "POST", URI: reviews + "?fieldValidation=Strict", Body: map[string]any{
+		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+		"spec": map[string]any{"resourceAttributes": map[string]any{
+			"verb": "use", "group": "template.kubevirt.io", "version": "v1beta1", "resource": "virtualmachinetemplates", "namespace": "golden", "name": "web",
+		}},
+	}}
 	const vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  annotations:\n    big: \"1\"\n  name: web-1\nspec:\n  \"n\": 9007199254740993\n"
 	for _, tc := range []struct {
 		name      string
@@ -181,15 +200,49 @@ func TestProcessInTheCluster(t *testing.T) {
 			answers: map[string]answered{
 				"GET /apis/template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web": {code: 200, body: stored},
 				"POST /apis/kubevirt.io/v1/namespaces/shop/virtualmachines":                            {code: 201, body: `{"metadata": {"name": "web-1"}}`},
+				"POST " + reviews: {code: 201, body: `{"status": {"allowed": false}}`},
 			},
-			wantOut: "virtualmachine.kubevirt.io/web-1\n", wantErr: "from here\n",
+			wantOut: "virtualmachine.kubevirt.io/web-1\n",
+			wantErr: "Note: the VirtualMachine does not refer to a template, because you may not use golden/web, which takes verb use on it\nfrom here\n",
 			wantAsked: []recordedRequest{
 				{Method: "GET", URI: "/apis/template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web"},
+				review,
 				{Method: "POST", URI: "/apis/kubevirt.io/v1/namespaces/shop/virtualmachines?fieldValidation=Strict", Body: map[string]any{
 					"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
 					"metadata": map[string]any{"name": "web-1"}, "spec": map[string]any{"runStrategy": "Halted"},
 				}},
 			},
+		},
+		{
+			name: "created with a reference to a template that the user may use",
+			line: []string{"golden/web", "--local", "-n", "shop", "--create", "-p", "NAME=web-1", "-p", "SECRET=staple", "-o", "name"},
+			answers: map[string]answered{
+				"GET /apis/template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web": {code: 200, body: stored},
+				"POST /apis/kubevirt.io/v1/namespaces/shop/virtualmachines":                            {code: 201, body: `{"metadata": {"name": "web-1"}}`},
+				"POST " + reviews: {code: 201, body: `{"status": {"allowed": true}}`},
+			},
+			wantOut: "virtualmachine.kubevirt.io/web-1\n", wantErr: "Warning: parameter SECRET is declared and never referred to\nfrom here\n",
+			wantAsked: []recordedRequest{
+				{Method: "GET", URI: "/apis/template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web"},
+				review,
+				{Method: "POST", URI: "/apis/kubevirt.io/v1/namespaces/shop/virtualmachines?fieldValidation=Strict", Body: map[string]any{
+					"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
+					"metadata": map[string]any{"name": "web-1", "annotations": map[string]any{
+						"template.kubevirt.io/template-ref": "golden/web", "parameter.template.kubevirt.io/NAME": "web-1", "template.kubevirt.io/processed": digest,
+					}},
+					"spec": map[string]any{"runStrategy": "Halted"},
+				}},
+			},
+		},
+		{
+			name: "the permission cannot be checked",
+			line: []string{"golden/web", "--local", "-p", "NAME=web-1"},
+			answers: map[string]answered{
+				"GET /apis/template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web": {code: 200, body: stored},
+				"POST " + reviews: {code: 201, body: `[]`},
+			},
+			wantCode: cli.ExitCluster,
+			wantErr:  "error: checking the permission to use template golden/web: json: cannot unmarshal array into Go value of type map[string]interface {}\n",
 		},
 		{
 			name:     "a template that is not there",

@@ -91,9 +91,9 @@ type Rendered struct {
 	Message string
 }
 
-// Render renders the template. The error is about the values, or about their effect on the
-// VirtualMachine and the other objects.
-func (t *Template) Render(values map[string]string) (*Rendered, error) {
+// Render renders the template. If at is not nil, the VirtualMachine refers to the template there, as one that the cluster
+// has processed. The error is about the values, or about their effect on the VirtualMachine and the other objects.
+func (t *Template) Render(values map[string]string, at *machine.Reference) (*Rendered, error) {
 	binding, err := t.Compiled.Bind(values)
 	if err != nil {
 		return nil, cli.Usage(Listed(fmt.Sprintf("the template %s cannot be processed", t.From), err))
@@ -103,7 +103,13 @@ func (t *Template) Render(values map[string]string) (*Rendered, error) {
 		return nil, cli.Usage(Listed(fmt.Sprintf("the template %s cannot be processed", t.From), err))
 	}
 	made := &Rendered{Message: rendered.Message()}
-	if made.VM, err = machine.Decode(rendered.JSON()); err != nil {
+	vm := rendered.JSON()
+	if at != nil {
+		if vm, err = machine.Referring(vm, t.Compiled, *at, values); err != nil {
+			return nil, cli.Internal(err)
+		}
+	}
+	if made.VM, err = machine.Decode(vm); err != nil {
 		return nil, cli.Internal(err)
 	}
 	if objects := rendered.Objects(); objects != nil {

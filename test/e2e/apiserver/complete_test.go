@@ -43,10 +43,16 @@ func newDesk(t *testing.T, fields string) desk {
 	return d
 }
 
-// process returns the VM of a template of the test, by kubectl.
+// process returns the VM of the template box of the test, by kubectl.
 func (d desk) process(t *testing.T, parameters string) *unstructured.Unstructured {
 	t.Helper()
-	out := harness.Must(t, stencil.Plane, d.user, "parameters: "+parameters, "create", "--raw", subresource(t, "v1beta1", "box", "process"), "-f", "-")
+	return d.processTemplate(t, "box", parameters)
+}
+
+// processTemplate returns the VM of a template of the test, by kubectl.
+func (d desk) processTemplate(t *testing.T, template, parameters string) *unstructured.Unstructured {
+	t.Helper()
+	out := harness.Must(t, stencil.Plane, d.user, "parameters: "+parameters, "create", "--raw", subresource(t, "v1beta1", template, "process"), "-f", "-")
 	var answer struct{ VirtualMachine map[string]any }
 	if err := json.Unmarshal([]byte(out.Stdout), &answer); err != nil {
 		t.Fatalf("%v in %s", err, out.Stdout)

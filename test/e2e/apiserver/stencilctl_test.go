@@ -6,10 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
@@ -43,6 +46,51 @@ func TestStencilctl(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStencilctlProcessesAsTheCluster compares what a template makes here, of the cluster's copy and of a file, with what the cluster returns.
+func TestStencilctlProcessesAsTheCluster(t *testing.T) {
+	space := shop(t)
+	user := harness.User(t, stencil.Plane, "paul", gen.Role(space, "stencil-template-process"), gen.Role(space, "edit"), gen.UsesTemplates(space))
+	reader := harness.User(t, stencil.Plane, "rita", gen.Role(space, "stencil-template-process"), gen.Role(space, "view"))
+	file := filepath.Join(t.TempDir(), "box.yaml")
+	if err := os.WriteFile(file, []byte(mustKubectl(t, "", "get", "vmt", "box", "--namespace="+space, "-o", "yaml")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const values = " -p NAME=same -p CORES=2 -p PASSWORD=given-to-all"
+	process := func(t *testing.T, as *controlplane.User, arguments string) stencilctl.Result {
+		t.Helper()
+		ran, err := stencilctl.Command{Binary: binary, Kubeconfig: as.Kubeconfig, Line: "process " + arguments + values}.Run(t.Context())
+		if err != nil || ran.Code != 0 {
+			t.Fatalf("%+v, %v", ran, err)
+		}
+		return ran
+	}
+	cluster := process(t, user, space+"/box")
+	if !strings.Contains(cluster.Output, referenceKey+": "+space+"/box") || strings.Contains(cluster.Output, parameterKey+"PASSWORD") {
+		t.Errorf("the cluster returns %s", cluster.Output)
+	}
+	for what, arguments := range map[string]string{"the cluster's copy": space + "/box --local", "a file": "-f " + file} {
+		t.Run(what, func(t *testing.T) {
+			if diff := cmp.Diff(cluster, process(t, user, arguments)); diff != "" {
+				t.Errorf("(-cluster +here):\n%s", diff)
+			}
+		})
+	}
+	t.Run("by a user who may not use it", func(t *testing.T) {
+		here := process(t, reader, space+"/box --local")
+		if diff := cmp.Diff(process(t, reader, space+"/box").Output, here.Output); diff != "" || !strings.Contains(here.Problems, "you may not use "+space+"/box, which takes verb use on it") {
+			t.Errorf("(-cluster +here):\n%s%s", diff, here.Problems)
+		}
+	})
+	t.Run("created here", func(t *testing.T) {
+		discard(t, space, "same")
+		process(t, user, space+"/box --local --create -o name --target-namespace "+space)
+		got := mustKubectl(t, "", "get", "vm", "same", "--namespace="+space, "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/template-ref} {.metadata.labels.vm\.kubevirt\.io/template}`)
+		if got != space+"/box box" {
+			t.Errorf("it refers to %q", got)
+		}
+	})
 }
 
 // The kubeconfig is read as by kubectl: its contexts have a user and a namespace.

@@ -19,6 +19,9 @@
 - --certificate-source=files
 - --certificate-directory=/etc/stencil/certificates
 {{- end }}
+{{- with .Values.objects.resources }}
+- --object-resources={{ join "," . }}
+{{- end }}
 {{- if .Values.defaulting.enabled }}
 {{ include "stencil.defaulting.args" . }}
 {{- end }}

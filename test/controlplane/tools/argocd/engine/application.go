@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/cache"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/diff"
-	"github.com/argoproj/argo-cd/gitops-engine/pkg/engine"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/health"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync/common"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync/hook"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/kube"
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/tracing"
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 )
@@ -49,9 +51,7 @@ type cluster struct {
 	config    *rest.Config
 	kubectl   *kube.KubectlCmd
 	cache     cache.ClusterCache
-	engine    engine.GitOpsEngine
 	scripts   scripts
-	close     engine.StopFunc
 }
 
 func open(config *rest.Config, o options) (*cluster, error) {
@@ -65,12 +65,24 @@ func open(config *rest.Config, o options) (*cluster, error) {
 			managed := strings.HasPrefix(object.GetAnnotations()[trackingAnnotation], o.application+":")
 			return managed, managed
 		}))
-	c.engine = engine.NewEngine(config, c.cache, engine.WithLogr(quiet()), engine.WithKubectl(kubectl))
-	var err error
-	if c.close, err = c.engine.Run(); err != nil {
+	if err := c.cache.EnsureSynced(); err != nil {
 		return nil, fmt.Errorf("reading the cluster: %w", err)
 	}
 	return c, nil
+}
+
+// place puts objects that a chart leaves to its release into the namespace of the application, as Argo CD does.
+func (c *cluster) place(objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
+		namespaced, err := c.cache.IsNamespaced(object.GroupVersionKind().GroupKind())
+		if err != nil {
+			return fmt.Errorf("placing %s: %w", object.GetName(), err)
+		}
+		if namespaced && object.GetNamespace() == "" {
+			object.SetNamespace(c.namespace)
+		}
+	}
+	return nil
 }
 
 func managed(resource *cache.Resource) bool {
@@ -86,12 +98,38 @@ type operation struct {
 	Message string `json:"message,omitempty"`
 }
 
-// sync applies the objects, in the order of their waves.
+// refresh is how often a sync that waits for the health of a wave looks at the cluster again.
+const refresh = 200 * time.Millisecond
+
+// sync applies the objects, in the order of their waves. Each step starts from what is stored, as in the application controller. The loop of package
+// engine reads the stored objects only once: it never sees the health of an object that it has created, so the next wave never begins.
 func (c *cluster) sync(ctx context.Context, objects []*unstructured.Unstructured, onServer bool) ([]operation, error) {
-	results, err := c.engine.Sync(ctx, objects, managed, "revision", c.namespace,
-		sync.WithLogr(quiet()), sync.WithHealthOverride(c.scripts), sync.WithServerSideApply(onServer), sync.WithServerSideApplyManager(manager))
-	if err != nil {
-		return nil, fmt.Errorf("syncing: %w", err)
+	phase, message, results, started := common.OperationRunning, "", []common.ResourceSyncResult(nil), metav1.Now()
+	for {
+		live, err := c.cache.GetManagedLiveObjs(objects, managed)
+		if err != nil {
+			return nil, fmt.Errorf("reading the objects: %w", err)
+		}
+		step, cleanup, err := sync.NewSyncContext("revision", sync.Reconcile(objects, live, c.namespace, c.cache), c.config, c.config, c.kubectl, c.namespace,
+			sync.WithInitialState(phase, message, results, started),
+			sync.WithLogr(quiet()), sync.WithHealthOverride(c.scripts), sync.WithServerSideApply(onServer), sync.WithServerSideApplyManager(manager))
+		if err != nil {
+			return nil, fmt.Errorf("beginning to sync: %w", err)
+		}
+		step.Sync()
+		phase, message, results = step.GetState()
+		cleanup()
+		if phase == common.OperationError {
+			return nil, fmt.Errorf("syncing: %s", message)
+		}
+		if phase.Completed() {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("syncing: %s: %w", message, ctx.Err())
+		case <-time.After(refresh):
+		}
 	}
 	slices.SortFunc(results, func(a, b common.ResourceSyncResult) int { return a.Order - b.Order })
 	var operations []operation
@@ -125,19 +163,9 @@ func (c *cluster) compare(objects []*unstructured.Unstructured) ([]resource, err
 			object = both.Live[i]
 		}
 		each := describe(object)
-		each.Comparisons = map[string]comparison{}
-		for way, option := range map[string]diff.Option{
-			clientSide: diff.WithServerSideDiff(false),
-			structured: diff.WithStructuredMergeDiff(true),
-			serverSide: diff.WithServerSideDiff(true),
-		} {
-			compared, err := diff.Diff(target, both.Live[i], option, diff.WithServerSideDryRunner(diff.NewK8sServerSideDryRunner(applier)),
-				diff.WithLogr(quiet()), diff.WithGVKParser(c.cache.GetGVKParser()), diff.WithManager(manager))
-			if err != nil {
+		if !hook.IsHook(object) { // Argo CD compares no hooks.
+			if each.Comparisons, err = c.comparisons(target, both.Live[i], applier); err != nil {
 				return nil, fmt.Errorf("comparing %s: %w", each.Name, err)
-			}
-			if each.Comparisons[way], err = show(compared, target == nil || both.Live[i] == nil); err != nil {
-				return nil, err
 			}
 		}
 		if both.Live[i] == nil {
@@ -148,6 +176,26 @@ func (c *cluster) compare(objects []*unstructured.Unstructured) ([]resource, err
 		resources = append(resources, each)
 	}
 	return resources, nil
+}
+
+// comparisons compares an object in all ways.
+func (c *cluster) comparisons(target, live *unstructured.Unstructured, applier diff.KubeApplier) (map[string]comparison, error) {
+	all := map[string]comparison{}
+	for way, option := range map[string]diff.Option{
+		clientSide: diff.WithServerSideDiff(false),
+		structured: diff.WithStructuredMergeDiff(true),
+		serverSide: diff.WithServerSideDiff(true),
+	} {
+		compared, err := diff.Diff(target, live, option, diff.WithServerSideDryRunner(diff.NewK8sServerSideDryRunner(applier)),
+			diff.WithLogr(quiet()), diff.WithGVKParser(c.cache.GetGVKParser()), diff.WithManager(manager))
+		if err != nil {
+			return nil, err
+		}
+		if all[way], err = show(compared, target == nil || live == nil); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // show returns the status of an object, whose difference is that from the stored object to the desired one.

@@ -83,7 +83,10 @@ func application(ctx context.Context, o options, objects []*unstructured.Unstruc
 	if err != nil {
 		return report{}, err
 	}
-	defer a.close()
+	defer a.cache.Invalidate()
+	if err := a.place(objects); err != nil {
+		return report{}, err
+	}
 	var result report
 	if o.sync {
 		if result.Operations, err = a.sync(ctx, objects, o.serverSideApply); err != nil {
