@@ -15,10 +15,9 @@ import (
 	"github.com/vmstencil/stencil/revision"
 )
 
-// entry is one stored copy. There may be tens of thousands: only those that have to be written retain their object.
+// entry is one stored copy. There may be tens of thousands: only those that have to be written retain their object, encoded.
 type entry struct {
 	types.NamespacedName
-	uid        types.UID
 	class      revision.Class
 	action     revision.Action
 	version    revision.Version
@@ -28,8 +27,8 @@ type entry struct {
 	finalizers bool
 	deleting   bool
 	bytes      int
-	// object is the ControllerRevision as it was read, without managedFields; nil if it is current.
-	object *appsv1.ControllerRevision
+	// encoded is the ControllerRevision as it was read, without managedFields, in protobuf; nil if it is current. It takes half of the memory.
+	encoded []byte
 	// of identifies the object that the copy was made of, and its generation.
 	of revision.Identity
 }
@@ -94,9 +93,10 @@ func (c *cluster) gather(ctx context.Context, selector labels.Selector) (*invent
 		}
 		e := newEntry(r)
 		inv.entries = append(inv.entries, e)
-		if e.decide(r, inv.references[key]); e.action != revision.Retain {
-			e.object = r.DeepCopy()
-			e.object.ManagedFields = nil
+		if e.decide(c.decider, r, inv.references[key]); e.action != revision.Retain {
+			if err := e.retain(r); err != nil {
+				return err
+			}
 		}
 		if e.class == revision.OldSpec {
 			undecided = append(undecided, e)
@@ -106,7 +106,11 @@ func (c *cluster) gather(ctx context.Context, selector labels.Selector) (*invent
 		return nil, err
 	}
 	for _, e := range undecided {
-		e.decide(e.object, inv.references[e.NamespacedName])
+		r, err := e.read()
+		if err != nil {
+			return nil, err
+		}
+		e.decide(c.decider, r, inv.references[e.NamespacedName])
 	}
 	for _, e := range inv.entries {
 		e.references = inv.references[e.NamespacedName]
@@ -118,13 +122,31 @@ func (c *cluster) gather(ctx context.Context, selector labels.Selector) (*invent
 
 func newEntry(r *appsv1.ControllerRevision) *entry {
 	return &entry{
-		NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, uid: r.UID, owners: r.OwnerReferences,
+		NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, owners: r.OwnerReferences,
 		finalizers: len(r.Finalizers) > 0, deleting: r.DeletionTimestamp != nil, bytes: len(r.Data.Raw),
 	}
 }
 
-func (e *entry) decide(r *appsv1.ControllerRevision, references []revision.Reference) {
-	d := revision.Decide(revision.Revision{Name: r.Name, Labels: r.Labels, Data: r.Data.Raw}, references)
+// retain stores the ControllerRevision.
+func (e *entry) retain(r *appsv1.ControllerRevision) (err error) {
+	r.ManagedFields = nil
+	if e.encoded, err = r.Marshal(); err != nil {
+		return fmt.Errorf("encoding ControllerRevision %s: %w", e.NamespacedName, err)
+	}
+	return nil
+}
+
+// read returns the ControllerRevision that was retained.
+func (e *entry) read() (*appsv1.ControllerRevision, error) {
+	r := &appsv1.ControllerRevision{}
+	if err := r.Unmarshal(e.encoded); err != nil {
+		return nil, fmt.Errorf("decoding ControllerRevision %s: %w", e.NamespacedName, err)
+	}
+	return r, nil
+}
+
+func (e *entry) decide(decider *revision.Decider, r *appsv1.ControllerRevision, references []revision.Reference) {
+	d := decider.Decide(revision.Revision{Name: r.Name, Labels: r.Labels, Data: r.Data.Raw}, references)
 	e.class, e.action, e.version, e.message, e.of = d.Class, d.Action, d.Version, d.Message, d.Identity
 }
 

@@ -112,7 +112,7 @@ func (r *result) entriesOf(ctx context.Context, c *cluster, s settings, notify t
 		}
 		r.migrated++
 		if s.mode == v1alpha1.RevisionMigrationApply {
-			e.class, e.version, e.action, e.object = revision.Current, revision.Target, revision.Retain, nil
+			e.class, e.version, e.action, e.encoded = revision.Current, revision.Target, revision.Retain, nil
 			if notify != nil {
 				notify(e)
 			}
