@@ -27,14 +27,14 @@ func (r *Result) Section(context string) report.Section {
 	}
 	row := func(what string, c cost) []string {
 		return []string{what, report.Seconds(c.time), fmt.Sprintf("%.2f", c.time.Seconds()/r.bare.time.Seconds()), fmt.Sprintf("%.2f", c.time.Seconds()/r.equal.time.Seconds()),
-			processor(c, client, manages), processor(c, serves), processor(c, stores)}
+			processor(c, client, manages), processor(c, serves), processor(c, stores), processor(c, client, manages, serves, stores)}
 	}
 	return report.Section{
 		Name:    "revisions",
 		Context: fmt.Sprintf("%s; %s", context, count),
 		Tables: []report.Table{{
 			Title:   "stencil-manager migrating stored instance types",
-			Columns: []string{"what", "time", "beside three", "beside four", "client", "kube-apiserver", "etcd"},
+			Columns: []string{"what", "time", "beside three", "beside four", "client", "kube-apiserver", "etcd", "together"},
 			Rows: [][]string{
 				row("a client with 8 workers, three requests for each copy: create, delete, create", r.bare),
 				row("the same, the manager's four: create the backup, create in a dry run, delete, create", r.equal),
@@ -53,7 +53,7 @@ func (r *Result) Section(context string) report.Section {
 			{What: "memory (VmHWM)", Wanted: "≤ 150 MiB", Measured: report.MiB(r.memory.Peak), Met: r.memory.Peak <= wantedMemory},
 		},
 		Notes: []string{
-			"The last three columns are processor time for one copy, of the client or the manager, and of the servers, which share the machine's cores.",
+			"The last four columns are processor time for one copy, of the client or the manager, and of the servers, which share the machine's cores. Other load on the machine changes it less than the time.",
 			"The manager also lists all copies before, and proves each conversion. It writes as a service account that it impersonates, so that the API server authorizes each request twice, and evaluates the policy manager-revisions.",
 		},
 	}
