@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,7 +45,7 @@ type inventory struct {
 	// entries are all stored copies, by namespace and name.
 	entries []*entry
 	// backups are the backups of this package.
-	backups []types.NamespacedName
+	backups []storedBackup
 	// references are those to each ControllerRevision.
 	references map[types.NamespacedName][]revision.Reference
 	// dangling are references to ControllerRevisions that do not exist.
@@ -56,6 +57,18 @@ type inventory struct {
 	unread []finding
 	state  state
 }
+
+// storedBackup is a backup as far as it is needed to find out what it is needed for.
+type storedBackup struct {
+	types.NamespacedName
+	created time.Time
+	// replaced is true if a ControllerRevision has the name of the original. It may still be the original.
+	replaced bool
+	original string
+}
+
+// due reports whether heal has anything to do with the backup.
+func (b storedBackup) due(oldest time.Time) bool { return !b.replaced || b.created.Before(oldest) }
 
 // finding is an object with what was found.
 type finding struct {
@@ -80,7 +93,11 @@ func (c *cluster) gather(ctx context.Context, selector labels.Selector) (*invent
 		referred := len(inv.references[key]) > 0
 		switch {
 		case isBackup(r):
-			inv.backups = append(inv.backups, key)
+			b := storedBackup{NamespacedName: key, created: r.CreationTimestamp.Time}
+			if o, err := readBackup(r); err == nil {
+				b.original = o.Name
+			}
+			inv.backups = append(inv.backups, b)
 			return nil
 		case revision.IsStartRevision(r.Name):
 			inv.addStartRevision(r)
@@ -115,6 +132,9 @@ func (c *cluster) gather(ctx context.Context, selector labels.Selector) (*invent
 	for _, e := range inv.entries {
 		e.references = inv.references[e.NamespacedName]
 		existing[e.NamespacedName] = true
+	}
+	for i, b := range inv.backups {
+		inv.backups[i].replaced = existing[types.NamespacedName{Namespace: b.Namespace, Name: b.original}]
 	}
 	inv.findDangling(existing)
 	return inv, nil
