@@ -67,39 +67,39 @@ type Revision struct {
 
 // Decide decides about a stored copy, by the references to it. A SpecRevision has neither kind nor name: they are those of the references, and
 // must occur in the name of the ControllerRevision, VM-NAME-UID-GENERATION, because KubeVirt uses a copy of another name as little as none.
-func Decide(r Revision, references []Reference) Decision {
+func (d *Decider) Decide(r Revision, references []Reference) Decision {
 	family, err := familyOf(references)
 	if err != nil {
 		return Decision{Class: Undecodable, Action: Skip, Message: err.Error()}
 	}
-	stored, err := Decode(r.Data, family)
+	stored, convert, err := d.decode(r.Data, family)
 	if err != nil {
 		return Decision{Class: Undecodable, Action: Skip, Message: err.Error()}
 	}
-	d := Decision{Version: stored.Version, Identity: stored.Identity}
+	decided := Decision{Version: stored.Version, Identity: stored.Identity}
 	switch {
 	case stored.SpecRevision:
-		d.Class = OldSpec
-		if d.Identity, err = identityOf(r, references); err != nil {
-			return d.skip(err)
+		decided.Class = OldSpec
+		if decided.Identity, err = identityOf(r, references); err != nil {
+			return decided.skip(err)
 		}
 	case stored.Version != Target:
-		d.Class = OldObject
+		decided.Class = OldObject
 	default:
-		d.Class = Unlabelled
+		decided.Class = Unlabelled
 	}
-	if d.Converted, err = stored.Convert(d.Identity); err != nil {
-		return d.skip(err)
+	if decided.Converted, err = convert(decided.Identity); err != nil {
+		return decided.skip(err)
 	}
 	switch {
-	case d.Class != Unlabelled:
-		d.Action = Replace
-	case labelled(r.Labels, d.Converted.Labels):
-		d.Class, d.Action, d.Converted = Current, Retain, nil
+	case decided.Class != Unlabelled:
+		decided.Action = Replace
+	case labelled(r.Labels, decided.Converted.Labels):
+		decided.Class, decided.Action, decided.Converted = Current, Retain, nil
 	default:
-		d.Action = Relabel
+		decided.Action = Relabel
 	}
-	return d
+	return decided
 }
 
 func (d Decision) skip(err error) Decision {

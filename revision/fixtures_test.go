@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/vmstencil/stencil/revision"
 )
@@ -21,6 +22,9 @@ const (
 		`"hostDevices":[{"name":"h","deviceName":"x/y","tag":"t"}],"ioThreadsPolicy":"auto","launchSecurity":{"sev":{"policy":{"encryptedState":true}}}}`
 	betaSpec = `{"annotations":{"a":"b"},"cpu":{"guest":2,"maxSockets":8},"memory":{"guest":"2Gi","overcommitPercent":20,"maxGuest":"8Gi"},"nodeSelector":{"x":"y"},"schedulerName":"s","ioThreads":{"supplementalPoolThreadCount":2}}`
 )
+
+// largeSpec has more bytes than a Decider stores.
+var largeSpec = `{"annotations":{"note":"` + strings.Repeat("x", 32<<10) + `"},"cpu":{"guest":6},"memory":{"guest":"6Gi"}}`
 
 func specRevision(spec string) string {
 	return fmt.Sprintf(`{"apiVersion":"instancetype.kubevirt.io/v1alpha1","spec":%q}`, base64.StdEncoding.EncodeToString([]byte(spec)))

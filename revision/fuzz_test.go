@@ -23,7 +23,7 @@ func FuzzDecide(f *testing.F) {
 		}
 		one := revision.Revision{Name: "web-six-" + uid + "-2", Data: []byte(data)}
 		references := []revision.Reference{reference(kind)}
-		d := revision.Decide(one, references)
+		d := revision.NewDecider().Decide(one, references)
 		if (d.Converted == nil) != (d.Action == revision.Skip || d.Action == revision.Retain) {
 			t.Fatalf("%s with conversion %v", d.Action, d.Converted)
 		}
@@ -33,7 +33,7 @@ func FuzzDecide(f *testing.F) {
 		if !json.Valid(d.Converted.Data) {
 			t.Fatalf("no JSON: %q", d.Converted.Data)
 		}
-		if again := revision.Decide(revision.Revision{Name: one.Name, Labels: d.Converted.Labels, Data: d.Converted.Data}, references); again.Class != revision.Current {
+		if again := revision.NewDecider().Decide(revision.Revision{Name: one.Name, Labels: d.Converted.Labels, Data: d.Converted.Data}, references); again.Class != revision.Current {
 			t.Fatalf("%s after the conversion (%s): %q", again.Class, again.Message, d.Converted.Data)
 		}
 	})

@@ -10,10 +10,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/vmstencil/stencil/revision"
 )
 
 const (
@@ -38,6 +41,7 @@ var (
 type cluster struct {
 	objects       dynamic.Interface
 	reads, writes appsclient.AppsV1Interface
+	decider       *revision.Decider
 }
 
 func newCluster(config *rest.Config, account string) (*cluster, error) {
@@ -45,17 +49,21 @@ func newCluster(config *rest.Config, account string) (*cluster, error) {
 	// No client-side limit: the rate of the migration limits writes, and the API server has limits of its own.
 	reading.QPS = -1
 	reading.Timeout = requestTimeout
+	// Compressing a page takes the API server longer than sending it.
+	reading.DisableCompression = true
+	objects, err1 := dynamic.NewForConfig(reading)
+	// ControllerRevisions are built in, so that they need not be JSON.
+	reading.ContentType, reading.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	writing := rest.CopyConfig(reading)
 	if account != "" {
 		writing.Impersonate = rest.ImpersonationConfig{UserName: account}
 	}
-	objects, err1 := dynamic.NewForConfig(reading)
 	reads, err2 := appsclient.NewForConfig(reading)
 	writes, err3 := appsclient.NewForConfig(writing)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, fmt.Errorf("making the clients of stored instance types: %w", err)
 	}
-	return &cluster{objects, reads, writes}, nil
+	return &cluster{objects, reads, writes, revision.NewDecider()}, nil
 }
 
 // each calls visit for every object of a kind. A kind that is not served has none.

@@ -27,8 +27,11 @@ func (s skipped) Error() string { return string(s) }
 // migrate brings one stored copy to the target version. The copy may have changed since it was read: each write is limited to the version that
 // was read. It decides again, because start revisions may have added references.
 func (c *cluster) migrate(ctx context.Context, e *entry) error {
-	r := e.object
-	d := revision.Decide(revision.Revision{Name: r.Name, Labels: r.Labels, Data: r.Data.Raw}, e.references)
+	r, err := e.read()
+	if err != nil {
+		return err
+	}
+	d := c.decider.Decide(revision.Revision{Name: r.Name, Labels: r.Labels, Data: r.Data.Raw}, e.references)
 	switch d.Action {
 	case revision.Retain:
 		return nil
@@ -43,8 +46,11 @@ func (c *cluster) migrate(ctx context.Context, e *entry) error {
 
 // plan does what migrate does, in dry runs only.
 func (c *cluster) plan(ctx context.Context, e *entry) error {
-	r := e.object
-	d := revision.Decide(revision.Revision{Name: r.Name, Labels: r.Labels, Data: r.Data.Raw}, e.references)
+	r, err := e.read()
+	if err != nil {
+		return err
+	}
+	d := c.decider.Decide(revision.Revision{Name: r.Name, Labels: r.Labels, Data: r.Data.Raw}, e.references)
 	switch d.Action {
 	case revision.Skip:
 		return skipped(d.Message)

@@ -72,11 +72,11 @@ func (c *cluster) run(ctx context.Context, s settings, notify touched) (*result,
 
 // backupsOf heals, expires or rolls back.
 func (r *result) backupsOf(ctx context.Context, c *cluster, s settings) {
-	r.parallel(ctx, s, len(r.backups), func(i int) {
-		key := r.backups[i]
-		if !s.includes(key.Namespace) {
-			return
-		}
+	due := slices.DeleteFunc(slices.Clone(r.backups), func(b storedBackup) bool {
+		return !s.includes(b.Namespace) || s.mode != v1alpha1.RevisionMigrationRollback && !b.due(s.oldest)
+	})
+	r.parallel(ctx, s, len(due), func(i int) {
+		key := due[i].NamespacedName
 		var done backupResult
 		var err error
 		if s.mode == v1alpha1.RevisionMigrationRollback {
@@ -112,7 +112,7 @@ func (r *result) entriesOf(ctx context.Context, c *cluster, s settings, notify t
 		}
 		r.migrated++
 		if s.mode == v1alpha1.RevisionMigrationApply {
-			e.class, e.version, e.action, e.object = revision.Current, revision.Target, revision.Retain, nil
+			e.class, e.version, e.action, e.encoded = revision.Current, revision.Target, revision.Retain, nil
 			if notify != nil {
 				notify(e)
 			}

@@ -2,6 +2,7 @@ package revisions
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,6 +74,24 @@ func TestNamesOfBackupsFit(t *testing.T) {
 		got := derivedName(name, backupInfix, []byte("{}"))
 		if len(got) > maximumName || got[len(got)-len("-bak-44136fa355"):] != "-bak-44136fa355" {
 			t.Errorf("%d bytes: %s", len(got), got)
+		}
+	}
+}
+
+// In mode Apply there is a pass every ten minutes while thousands of backups are stored: only those that need it are read again.
+func TestBackupsThatAreDue(t *testing.T) {
+	oldest := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	for _, tc := range []struct {
+		name   string
+		backup storedBackup
+		want   bool
+	}{
+		{"of a replaced copy", storedBackup{created: oldest, replaced: true}, false},
+		{"whose copy is missing", storedBackup{created: oldest}, true},
+		{"that has expired", storedBackup{created: oldest.Add(-time.Second), replaced: true}, true},
+	} {
+		if got := tc.backup.due(oldest); got != tc.want {
+			t.Errorf("one %s: %v, want %v", tc.name, got, tc.want)
 		}
 	}
 }

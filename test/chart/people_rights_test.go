@@ -173,6 +173,35 @@ func TestRightsOnPolicies(t *testing.T) {
 	})
 }
 
+// The report of stored instance types has names of objects in all namespaces: only users who may list these read it.
+func TestRightsOnRevisionMigrations(t *testing.T) {
+	plane := installed(t, install.Options{})
+	space := namespace(t, plane)
+	read, write := []string{"get", "list", "watch"}, []string{"create", "update", "patch", "delete", "deletecollection"}
+	runDeciders(t, plane, "revisionmigrations", map[string]decider{
+		"who migrates stored instance types":            {role: "stencil-revision-migration-admin", may: append(write, read...)},
+		"who migrates them in one namespace does not":   {role: "stencil-revision-migration-admin", namespace: space, not: append(write, read...)},
+		"who manages policies":                          {role: "stencil-policy-admin", not: append(write, read...)},
+		"who approves templates":                        {role: "stencil-template-approver", not: append(write, read...)},
+		"who views the cluster":                         {role: "view", may: read, not: write},
+		"who views a namespace":                         {role: "view", namespace: space, not: append(write, read...)},
+		"who edits the cluster":                         {role: "edit", may: read, not: write},
+		"who administrates the cluster's namespaces":    {role: "admin", may: read, not: write},
+		"who administrates one namespace":               {role: "admin", namespace: space, not: append(write, read...)},
+		"who uses the templates of the whole cluster":   {role: "stencil-template-user", not: append(write, read...)},
+		"who reads the report and nothing else does so": {role: "stencil-revision-migration-view", may: read, not: write},
+	})
+	// What the report names is no secret to a viewer of the cluster.
+	viewer := harness.User(t, plane, "viewer-of-revisions")
+	harness.Bind(t, plane, viewer, "", "view")
+	eventually(t, "a viewer of the cluster may list the ControllerRevisions of a namespace", func() string {
+		if !may(t.Context(), t, plane, viewer, "list", "apps", "controllerrevisions", space, "") {
+			return "may not"
+		}
+		return ""
+	})
+}
+
 // decider is a user with a role, and the verbs that the user may and may not use on cluster-scoped objects.
 type decider struct {
 	role, namespace string

@@ -2,9 +2,12 @@ package revisions
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,10 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/api/client/clientset"
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/revision"
 	"github.com/vmstencil/stencil/test/bench/load"
 	"github.com/vmstencil/stencil/test/bench/machine"
 	"github.com/vmstencil/stencil/test/controlplane"
@@ -36,8 +41,8 @@ type Options struct {
 // Result is what Run has measured.
 type Result struct {
 	options Options
-	// bare is the time of the client, migration that of the manager.
-	bare, migration time.Duration
+	// bare and equal are those of the client, with three and with four requests for each copy.
+	bare, equal, migration cost
 	// memory is that of the manager at the end.
 	memory machine.Memory
 }
@@ -49,8 +54,35 @@ const (
 	limit        = 30 * time.Minute
 	pollInterval = 100 * time.Millisecond
 
-	bareNamespace, namespace = "bare", "migrated"
+	bareNamespace, equalNamespace, namespace = "bare", "equal", "migrated"
+
+	// The names of the processes, of which the client is this one.
+	client, manages, serves, stores = "", "stencil-manager", "kube-apiserver", "etcd"
 )
+
+// cost is what a migration has taken.
+type cost struct {
+	time time.Duration
+	// processor is the processor time of each process.
+	processor map[string]time.Duration
+}
+
+// measure measures work, which returns its own time.
+func measure(work func() (time.Duration, error)) (cost, error) {
+	before, err := machine.CPU(manages, serves, stores)
+	if err != nil {
+		return cost{}, err
+	}
+	taken, err := work()
+	if err != nil {
+		return cost{}, err
+	}
+	used, err := machine.CPU(manages, serves, stores)
+	for name := range used {
+		used[name] -= before[name]
+	}
+	return cost{taken, used}, err
+}
 
 // cluster is where objects are created.
 type cluster struct {
@@ -79,12 +111,13 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	options.Progress("revisions: storing twice %d copies", options.Revisions)
-	if err := c.fill(ctx, options); err != nil {
+	if result.bare, err = c.byClient(ctx, options, bareNamespace, bare); err != nil {
 		return nil, err
 	}
-	options.Progress("revisions: a client creates, deletes and creates")
-	if result.bare, err = c.bare(ctx, options); err != nil {
+	if result.equal, err = c.byClient(ctx, options, equalNamespace, equal); err != nil {
+		return nil, err
+	}
+	if err := c.fill(ctx, options, namespace); err != nil {
 		return nil, err
 	}
 	running, err := manager.Start(ctx, process)
@@ -93,7 +126,11 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 	}
 	defer func() { err = errors.Join(err, running.Stop()) }()
 	options.Progress("revisions: the manager migrates")
-	if result.migration, err = c.migrate(ctx, running, options); err != nil {
+	// The manager creates the object, and reports at its start.
+	if err := c.await(ctx, running, func(m *v1alpha1.RevisionMigration) bool { return m.Status.ObservedGeneration == m.Generation }); err != nil {
+		return nil, err
+	}
+	if result.migration, err = measure(func() (time.Duration, error) { return c.migrate(ctx, running, options) }); err != nil {
 		return nil, err
 	}
 	result.memory, err = machine.MemoryOf(running.PID())
@@ -108,58 +145,107 @@ func newCluster(config *rest.Config) (*cluster, error) {
 	return &cluster{plain, stencil}, errors.Join(err1, err2)
 }
 
-// copyOf returns a stored copy; version is that of the object in it.
-func copyOf(namespace, name, version string) *appsv1.ControllerRevision {
+// data returns the data of a stored copy; version is that of the object in it.
+func data(version string) []byte {
 	const object = `{"apiVersion":"instancetype.kubevirt.io/%s","kind":"VirtualMachineClusterInstancetype","metadata":{"creationTimestamp":null,"generation":1,"name":"six",` +
 		`"uid":"8d1a7b0e-2a33-4c53-9b2a-3d1c9b1f6a10"},"spec":{"cpu":{"guest":6,"model":"host-model"},"memory":{"guest":"6Gi"}}}`
-	return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: runtime.RawExtension{Raw: fmt.Appendf(nil, object, version)}}
+	return fmt.Appendf(nil, object, version)
+}
+
+// copyOf returns a stored copy; version is that of the object in it.
+func copyOf(namespace, name, version string) *appsv1.ControllerRevision {
+	return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: runtime.RawExtension{Raw: data(version)}}
 }
 
 func name(number int) string {
 	return fmt.Sprintf("vm-%d-six-8d1a7b0e-2a33-4c53-9b2a-3d1c9b1f6a10-1", number)
 }
 
-func (c *cluster) fill(ctx context.Context, options Options) error {
-	for _, each := range []string{bareNamespace, namespace} {
-		if _, err := c.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: each}}, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("creating namespace %s: %w", each, err)
-		}
-		if err := load.Each(ctx, options.Revisions, writers, func(ctx context.Context, number int) error {
-			return c.create(ctx, copyOf(each, name(number), "v1alpha2"))
-		}); err != nil {
-			return err
-		}
+// byClient measures a client that migrates copies by itself, one after the other in each of its workers. It leaves none.
+func (c *cluster) byClient(ctx context.Context, options Options, namespace string, migrate func(ctx context.Context, revisions appsclient.ControllerRevisionInterface, namespace, name string) error) (cost, error) {
+	if err := c.fill(ctx, options, namespace); err != nil {
+		return cost{}, err
 	}
-	return nil
+	options.Progress("revisions: a client migrates in namespace %s", namespace)
+	revisions := c.AppsV1().ControllerRevisions(namespace)
+	taken, err := measure(func() (time.Duration, error) {
+		began := time.Now()
+		err := load.Each(ctx, options.Revisions, writers, func(ctx context.Context, number int) error {
+			return migrate(ctx, revisions, namespace, name(number))
+		})
+		return time.Since(began), err
+	})
+	if err != nil {
+		return cost{}, err
+	}
+	// The inventory of the manager would have them.
+	return taken, load.Each(ctx, options.Revisions, writers, func(ctx context.Context, number int) error {
+		return errors.Join(revisions.Delete(ctx, name(number), metav1.DeleteOptions{}), revisions.Delete(ctx, name(number)+backupSuffix, metav1.DeleteOptions{}))
+	})
 }
 
-func (c *cluster) create(ctx context.Context, r *appsv1.ControllerRevision) error {
-	_, err := c.AppsV1().ControllerRevisions(r.Namespace).Create(ctx, r, metav1.CreateOptions{})
+func (c *cluster) fill(ctx context.Context, options Options, namespace string) error {
+	options.Progress("revisions: storing %d copies in namespace %s", options.Revisions, namespace)
+	if _, err := c.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating namespace %s: %w", namespace, err)
+	}
+	revisions := c.AppsV1().ControllerRevisions(namespace)
+	return load.Each(ctx, options.Revisions, writers, func(ctx context.Context, number int) error {
+		_, err := revisions.Create(ctx, copyOf(namespace, name(number), "v1alpha2"), metav1.CreateOptions{})
+		return err
+	})
+}
+
+// Endings of names: those of the manager have as many characters.
+const backupSuffix, trialSuffix = "-bak-0123456789", "-try-0123456789"
+
+// bare makes the writes of a migration, and no decision.
+func bare(ctx context.Context, revisions appsclient.ControllerRevisionInterface, namespace, name string) error {
+	if _, err := revisions.Create(ctx, copyOf(namespace, name+backupSuffix, "v1beta1"), metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	if err := revisions.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	_, err := revisions.Create(ctx, copyOf(namespace, name, "v1beta1"), metav1.CreateOptions{})
 	return err
 }
 
-// bare makes the writes of a migration, and no decision.
-func (c *cluster) bare(ctx context.Context, options Options) (time.Duration, error) {
-	began := time.Now()
-	err := load.Each(ctx, options.Revisions, writers, func(ctx context.Context, number int) error {
-		if err := c.create(ctx, copyOf(bareNamespace, name(number)+"-bak", "v1beta1")); err != nil {
-			return err
-		}
-		if err := c.AppsV1().ControllerRevisions(bareNamespace).Delete(ctx, name(number), metav1.DeleteOptions{}); err != nil {
-			return err
-		}
-		return c.create(ctx, copyOf(bareNamespace, name(number), "v1beta1"))
+// equal makes the requests of the manager, with objects like those of the manager, and no decision.
+func equal(ctx context.Context, revisions appsclient.ControllerRevisionInterface, namespace, name string) error {
+	const key = "stencil.kubevirt.io/revision-backup"
+	labels := map[string]string{
+		revision.LabelGeneration: "1", revision.LabelKind: "VirtualMachineClusterInstancetype", revision.LabelName: "six",
+		revision.LabelUID: "8d1a7b0e-2a33-4c53-9b2a-3d1c9b1f6a10", revision.LabelVersion: string(revision.Target),
+	}
+	original, err := json.Marshal(map[string]any{
+		"name": name, "uid": labels[revision.LabelUID], "sha256": strings.Repeat("0", sha256.Size*2), "orphan": true,
+		"converted": json.RawMessage(data("v1beta1")), "convertedLabels": labels,
 	})
-	return time.Since(began), err
+	if err != nil {
+		return err
+	}
+	backup := copyOf(namespace, name+backupSuffix, "v1alpha2")
+	backup.Labels, backup.Annotations = map[string]string{key: "true"}, map[string]string{key: string(original)}
+	if _, err := revisions.Create(ctx, backup, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	converted := copyOf(namespace, name+trialSuffix, "v1beta1")
+	converted.Labels, converted.Annotations = labels, map[string]string{key: backup.Name}
+	if _, err := revisions.Create(ctx, converted, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		return err
+	}
+	if err := revisions.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	converted.Name = name
+	_, err = revisions.Create(ctx, converted, metav1.CreateOptions{})
+	return err
 }
 
 // migrate returns the time from the change of the mode to the condition Complete.
 func (c *cluster) migrate(ctx context.Context, running *manager.Process, options Options) (time.Duration, error) {
 	migrations := c.stencil.StencilV1alpha1().RevisionMigrations()
-	// The manager creates the object, and reports at its start.
-	if err := c.await(ctx, running, func(m *v1alpha1.RevisionMigration) bool { return m.Status.ObservedGeneration == m.Generation }); err != nil {
-		return 0, err
-	}
 	began := time.Now()
 	changed, err := migrations.Patch(ctx, v1alpha1.RevisionMigrationName, types.MergePatchType, []byte(`{"spec":{"mode":"Apply","rate":0,"namespaces":["`+namespace+`"]}}`), metav1.PatchOptions{})
 	if err != nil {

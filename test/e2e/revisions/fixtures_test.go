@@ -199,6 +199,12 @@ func (p *pinned) eventually(t *testing.T, what string, check func(*unstructured.
 // starts starts the VirtualMachine, and requires that its instance has these CPUs.
 func (p *pinned) starts(t *testing.T, sockets int64) {
 	t.Helper()
+	p.eventually(t, "no snapshot keeps it from starting", func(vm *unstructured.Unstructured) error {
+		if name, _, _ := unstructured.NestedString(vm.Object, "status", "snapshotInProgress"); name != "" {
+			return harness.Complaint("snapshot " + name + " is in progress")
+		}
+		return nil
+	})
 	patch(t, virtualMachines, p.namespace, p.name, `{"spec":{"runStrategy":"Always"}}`)
 	harness.Eventually(t, p.name+" starts with its pinned size", func() error {
 		vmi, err := objects.Resource(instances).Namespace(p.namespace).Get(background(t), p.name, metav1.GetOptions{})

@@ -55,25 +55,32 @@ var (
 func TestMain(m *testing.M) {
 	harness.Main(m, func(ctx context.Context) (func() error, error) {
 		logf.SetLogger(logr.Discard())
-		var err error
-		if plane, err = controlplane.Start(ctx, controlplane.Options{KubeVirt: true, ControllerManager: true, Log: os.Stderr}); err != nil {
+		started, err := controlplane.Start(ctx, controlplane.Options{KubeVirt: true, ControllerManager: true, Log: os.Stderr})
+		if err != nil {
 			return nil, err
 		}
-		definitions, err := controlplane.ReadCRDs(filepath.Join("..", "..", "..", "charts", "stencil", "files", "crds"))
-		if err == nil {
-			err = plane.InstallCRDs(ctx, definitions...)
-		}
-		if err == nil {
-			err = harness.Apply(ctx, plane, permissions, "-")
-		}
-		if err == nil {
-			apps, err = appsclient.NewForConfig(plane.AdminConfig())
-		}
-		if err == nil {
-			objects, err = dynamic.NewForConfig(plane.AdminConfig())
-		}
-		return plane.Stop, err
+		return started.Stop, use(ctx, started)
 	})
+}
+
+// use makes a plane with KubeVirt's CRDs that of the tests, and installs what the reconciler needs.
+func use(ctx context.Context, p *controlplane.Plane) error {
+	definitions, err := controlplane.ReadCRDs(filepath.Join("..", "..", "..", "charts", "stencil", "files", "crds"))
+	if err == nil {
+		err = p.InstallCRDs(ctx, definitions...)
+	}
+	if err == nil {
+		err = harness.Apply(ctx, p, permissions, "-")
+	}
+	if err != nil {
+		return err
+	}
+	plane = p
+	if apps, err = appsclient.NewForConfig(p.AdminConfig()); err != nil {
+		return err
+	}
+	objects, err = dynamic.NewForConfig(p.AdminConfig())
+	return err
 }
 
 // writer is a manager, whose writes a test can end.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
@@ -54,14 +55,36 @@ func TestTheInstalledManagerMigratesInAGovernedNamespace(t *testing.T) {
 	// The revisions of other owners are no concern of the policy.
 	must(`{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"daemons"},"revision":1,"data":{"spec":{"template":{}}}}`, "create", "-n", namespace, "-f", "-")
 	must("", "delete", "controllerrevision", "daemons", "-n", namespace)
+	// A user with the role for it migrates, and no user with a role in the namespace.
+	migrator, editor := harness.User(t, p.Plane, "migrator"), harness.User(t, p.Plane, "editor")
+	harness.Bind(t, p.Plane, migrator, "", "stencil-revision-migration-admin")
+	harness.Bind(t, p.Plane, editor, namespace, "admin")
+	setMode := func(mode string) {
+		t.Helper()
+		harness.Must(t, p.Plane, migrator, `{"apiVersion":"stencil.kubevirt.io/v1alpha1","kind":"RevisionMigration","metadata":{"name":"instancetypes"},"spec":{"mode":"`+mode+`"}}`,
+			"apply", "--server-side", "--force-conflicts", "-f", "-")
+	}
 	// A change of the mode starts a pass; without one, the next report is up to ten minutes away.
-	must("", "patch", "revisionmigration", "instancetypes", "--type=merge", "-p", `{"spec":{"mode":"DryRun"}}`)
-	harness.Eventually(t, "the manager reports", func() error {
-		return reports(t, p, "NoOldVersions=False OldVersionsStored")
+	setMode("DryRun")
+	harness.Eventually(t, "the manager reports what a dry run found", func() error {
+		return reports(t, p, migrator, "DryRun", "NoOldVersions=False OldVersionsStored")
 	})
-	must("", "patch", "revisionmigration", "instancetypes", "--type=merge", "-p", `{"spec":{"mode":"Apply"}}`)
+	setMode("Report")
+	harness.Eventually(t, "the manager reports", func() error {
+		return reports(t, p, migrator, "Report", "NoOldVersions=False OldVersionsStored")
+	})
+	for _, arguments := range [][]string{
+		{"get", "revisionmigration", "instancetypes"},
+		{"patch", "revisionmigration", "instancetypes", "--type=merge", "-p", `{"spec":{"mode":"Apply"}}`},
+		{"delete", "revisionmigration", "instancetypes"},
+	} {
+		if got := harness.Kubectl(t, p.Plane, editor, "", arguments...); !strings.Contains(got.Stderr, "(Forbidden)") {
+			t.Errorf("%v as an admin of a namespace: %s%s", arguments, got.Stdout, got.Stderr)
+		}
+	}
+	setMode("Apply")
 	harness.Eventually(t, "the manager has migrated", func() error {
-		return reports(t, p, "NoOldVersions=True AllCurrent")
+		return reports(t, p, migrator, "Apply", "NoOldVersions=True AllCurrent")
 	})
 	if got := must("", "get", "controllerrevision", old, "-n", namespace, "-o", "jsonpath={.data.apiVersion} {.data.spec.cpu.guest} {.metadata.ownerReferences[0].uid}"); got != "instancetype.kubevirt.io/v1beta1 6 "+vm {
 		t.Errorf("the copy is %s", got)
@@ -87,11 +110,14 @@ func TestTheInstalledManagerMigratesInAGovernedNamespace(t *testing.T) {
 	})
 }
 
-// reports compares the condition NoOldVersions, as TYPE=STATUS REASON.
-func reports(t *testing.T, p *platform.Platform, want string) error {
+// reports compares, as the user reads it, the report about a mode: the condition NoOldVersions as TYPE=STATUS REASON.
+func reports(t *testing.T, p *platform.Platform, user *controlplane.User, mode, want string) error {
 	t.Helper()
-	got := harness.Kubectl(t, p.Plane, nil, "", "get", "revisionmigration", "instancetypes", "-o", `jsonpath={range .status.conditions[?(@.type=="NoOldVersions")]}{.type}={.status} {.reason}{end}`)
-	if got.Stdout != want {
+	got := harness.Kubectl(t, p.Plane, user, "", "get", "revisionmigration", "instancetypes", "-o",
+		`jsonpath={.spec.mode} {.metadata.generation}=={.status.observedGeneration} {range .status.conditions[?(@.type=="NoOldVersions")]}{.type}={.status} {.reason}{end}`)
+	reported, condition, _ := strings.Cut(got.Stdout, " NoOldVersions")
+	before, after, _ := strings.Cut(strings.TrimPrefix(reported, mode+" "), "==")
+	if before != after || "NoOldVersions"+condition != want {
 		return harness.Complaint(got.Stdout + got.Stderr)
 	}
 	return nil
