@@ -17,17 +17,40 @@ import (
 )
 
 const (
-	// chartRepository is the repository of the chart below that of the images.
-	chartRepository = "charts/stencil"
-	chartFile       = "Chart.yaml"
+	// chartFolder is the folder of the charts in the checkout, and in the repository.
+	chartFolder = "charts"
+	chartFile   = "Chart.yaml"
 	// chartConfigType and chartContentType are Helm's media types, see https://helm.sh/docs/topics/registries/.
 	chartConfigType  types.MediaType = "application/vnd.cncf.helm.config.v1+json"
 	chartContentType types.MediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 )
 
-// chart returns the packaged chart, whose version is that of the release, and whose values name the images by their digests.
-func (r release) chart(digests map[string]v1.Hash) ([]byte, error) {
-	folder := filepath.Join(r.root, "charts", "stencil")
+// charts are the names of the charts.
+var charts = []string{"stencil", "golden-images"}
+
+// writeCharts packages the charts, and writes them as images too. It returns the packages by the names of their files.
+func (r release) writeCharts(digests map[string]v1.Hash) (map[string][]byte, error) {
+	packages := map[string][]byte{}
+	for _, each := range charts {
+		packaged, err := r.chart(each, digests)
+		if err != nil {
+			return nil, err
+		}
+		image, err := r.chartImage(each, packaged)
+		if err != nil {
+			return nil, err
+		}
+		if err := r.writeLayout(chartFolder+"/"+each, image); err != nil {
+			return nil, err
+		}
+		packages[each+"-"+r.tag()+".tgz"] = packaged
+	}
+	return packages, nil
+}
+
+// chart returns a packaged chart, whose version is that of the release, and whose values name the images by their digests.
+func (r release) chart(chart string, digests map[string]v1.Hash) ([]byte, error) {
+	folder := filepath.Join(r.root, chartFolder, chart)
 	var files []entry
 	err := filepath.WalkDir(folder, func(path string, file fs.DirEntry, err error) error {
 		if err != nil || !file.Type().IsRegular() {
@@ -41,10 +64,10 @@ func (r release) chart(digests map[string]v1.Hash) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		switch relative {
-		case chartFile:
+		switch {
+		case relative == chartFile:
 			content, err = r.versioned(content)
-		case "values.yaml":
+		case relative == "values.yaml" && chart == "stencil":
 			content, err = set(content, map[string]string{
 				"manager.image.repository":    r.repository + "/stencil-manager",
 				"manager.image.digest":        digests["stencil-manager"].String(),
@@ -53,11 +76,11 @@ func (r release) chart(digests map[string]v1.Hash) ([]byte, error) {
 				"defaulting.image.repository": r.repository + "/stencil-defaulter",
 			})
 		}
-		files = append(files, entry{name: "stencil/" + filepath.ToSlash(relative), mode: 0o644, content: content})
+		files = append(files, entry{name: chart + "/" + filepath.ToSlash(relative), mode: 0o644, content: content})
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("packaging the chart: %w", err)
+		return nil, fmt.Errorf("packaging the chart %s: %w", chart, err)
 	}
 	return tarGz(files, r.created)
 }
@@ -106,9 +129,9 @@ func child(node *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// chartImage returns the packaged chart as `helm push` would push it.
-func (r release) chartImage(packaged []byte) (v1.Image, error) {
-	text, err := os.ReadFile(filepath.Join(r.root, "charts", "stencil", chartFile))
+// chartImage returns a packaged chart as `helm push` would push it.
+func (r release) chartImage(chart string, packaged []byte) (v1.Image, error) {
+	text, err := os.ReadFile(filepath.Join(r.root, chartFolder, chart, chartFile))
 	if err != nil {
 		return nil, fmt.Errorf("reading the chart: %w", err)
 	}
@@ -136,7 +159,7 @@ func (r release) chartImage(packaged []byte) (v1.Image, error) {
 		SchemaVersion: 2, MediaType: types.OCIManifestSchema1,
 		Config:      v1.Descriptor{MediaType: chartConfigType, Size: size, Digest: digest},
 		Layers:      []v1.Descriptor{*layer},
-		Annotations: r.labels("stencil", "The Helm chart of Stencil"),
+		Annotations: r.labels(chart, fmt.Sprint(metadata["description"])),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the manifest of the chart: %w", err)

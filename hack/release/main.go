@@ -18,7 +18,8 @@ import (
 func main() {
 	var r release
 	var images, clients string
-	var push, uncommitted bool
+	var push, sign, uncommitted bool
+	var s signer
 	flag.StringVar(&r.version, "version", "", "Version of the release, such as v0.1.0.")
 	flag.StringVar(&r.root, "root", ".", "Folder of the checkout.")
 	flag.StringVar(&r.output, "output", "dist/release", "Folder to write to. It must be empty or not exist.")
@@ -27,13 +28,31 @@ func main() {
 	flag.StringVar(&clients, "client-platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64", "Platforms of the archives of stencilctl.")
 	flag.BoolVar(&uncommitted, "uncommitted", false, "Build a checkout with changes that are not committed.")
 	flag.BoolVar(&push, "push", false, "Push what the output folder has to the repository, and build nothing.")
+	flag.BoolVar(&sign, "sign", false, "Sign what was pushed, and build nothing.")
+	flag.StringVar(&s.program, "cosign", "cosign", "Path of cosign.")
+	flag.StringVar(&s.key, "key", "", "Path of a private key, or its address in a key service, as cosign takes it. If empty, cosign requests a certificate from Sigstore.")
+	flag.BoolVar(&s.offline, "offline", false, "Sign without the public transparency log; needs -key.")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "release -version VERSION [FLAGS]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, r, images, clients, push, uncommitted)
+	var err error
+	switch {
+	case flag.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	case !versionPattern.MatchString(r.version):
+		err = fmt.Errorf("-version is %q: want a version such as v0.1.0 or v0.1.0-rc.1", r.version)
+	case push && sign:
+		err = errors.New("give either -push or -sign")
+	case push:
+		err = r.push(ctx)
+	case sign:
+		err = r.sign(ctx, s)
+	default:
+		err = build(ctx, r, images, clients, uncommitted)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -41,16 +60,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, r release, images, clients string, push, uncommitted bool) (err error) {
-	if flag.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
-	}
-	if !versionPattern.MatchString(r.version) {
-		return fmt.Errorf("-version is %q: want a version such as v0.1.0 or v0.1.0-rc.1", r.version)
-	}
-	if push {
-		return r.push(ctx)
-	}
+func build(ctx context.Context, r release, images, clients string, uncommitted bool) (err error) {
 	if r.root, err = filepath.Abs(r.root); err != nil {
 		return err
 	}
@@ -78,7 +88,7 @@ func (r *release) readCommit(ctx context.Context, epoch string, uncommitted bool
 		return err
 	}
 	if changed != "" && uncommitted {
-		revision += "-modified"
+		revision += modified
 	} else if changed != "" {
 		return fmt.Errorf("%s has changes that are not committed, and others could not build the same:\n%s", r.root, changed)
 	}

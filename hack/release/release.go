@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -35,6 +36,11 @@ const (
 	layouts   = "oci"
 	checksums = "SHA256SUMS"
 	imageList = "images.txt"
+	// provenanceFile is the predicate of the provenance of everything, sboms the folder with one SBOM for each program and platform.
+	provenanceFile = "provenance.json"
+	sboms          = "sbom"
+	// modified marks the revision of a checkout with changes.
+	modified = "-modified"
 )
 
 // versionPattern is a version as Go modules and Helm have it, with the v. Build metadata (+…) is no part of an image's tag.
@@ -52,15 +58,8 @@ func (r release) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chart, err := r.chart(digests)
+	packages, err := r.writeCharts(digests)
 	if err != nil {
-		return err
-	}
-	image, err := r.chartImage(chart)
-	if err != nil {
-		return err
-	}
-	if err := r.writeLayout(chartRepository, image); err != nil {
 		return err
 	}
 	definitions, err := r.definitions()
@@ -71,12 +70,17 @@ func (r release) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	files := map[string][]byte{
-		"stencil-" + r.tag() + ".tgz": chart,
-		"stencil-crds.yaml":           definitions,
-		pluginName + ".yaml":          manifest,
-		imageList:                     r.list(digests),
+	built, err := r.provenance()
+	if err != nil {
+		return err
 	}
+	files := map[string][]byte{
+		provenanceFile:       built,
+		"stencil-crds.yaml":  definitions,
+		pluginName + ".yaml": manifest,
+		imageList:            r.list(digests),
+	}
+	maps.Copy(files, packages)
 	for _, each := range archives {
 		files[each.name] = each.content
 	}
@@ -104,6 +108,9 @@ func (r release) programs(ctx context.Context) (digests map[string]v1.Hash, arch
 			if binaries[on], err = r.build(ctx, each, on); err != nil {
 				return nil, nil, err
 			}
+			if err := r.writeSBOM(each, on, binaries[on]); err != nil {
+				return nil, nil, err
+			}
 		}
 		index, err := r.index(each, binaries, r.images)
 		if err != nil {
@@ -127,6 +134,19 @@ func (r release) programs(ctx context.Context) (digests map[string]v1.Hash, arch
 		}
 	}
 	return digests, archives, nil
+}
+
+// writeSBOM writes the SBOM of a program for a platform.
+func (r release) writeSBOM(p program, on platform, binary []byte) error {
+	text, err := r.sbom(p, on, binary)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(r.output, sbomFile(p.name, on))
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, text, 0o644)); err != nil {
+		return fmt.Errorf("writing an SBOM: %w", err)
+	}
+	return nil
 }
 
 // writeLayout writes an image as an OCI layout, whose index.json names it.
@@ -153,7 +173,7 @@ func (r release) list(digests map[string]v1.Hash) []byte {
 
 // definitions returns the CustomResourceDefinitions in one file.
 func (r release) definitions() ([]byte, error) {
-	files, err := filepath.Glob(filepath.Join(r.root, "charts", "stencil", "files", "crds", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(r.root, chartFolder, "stencil", "files", "crds", "*.yaml"))
 	if err != nil {
 		return nil, err
 	}

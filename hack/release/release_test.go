@@ -35,7 +35,7 @@ func checkout(t *testing.T) string {
 	for _, each := range programs {
 		write(t, root, "cmd/"+each.name+"/main.go", "package main\n\nvar version string\n\nfunc main() { println(\""+each.name+"\", version) }\n")
 	}
-	if err := os.CopyFS(filepath.Join(root, "charts", "stencil"), os.DirFS("../../charts/stencil")); err != nil {
+	if err := os.CopyFS(filepath.Join(root, "charts"), os.DirFS("../../charts")); err != nil {
 		t.Fatal(err)
 	}
 	return root
