@@ -1,6 +1,6 @@
 # The commands of the project. `make help` lists them.
 
-MODULES := api api/client template defaulting . cmd/stencil-defaulter test
+MODULES := api api/client template defaulting . cmd/stencil-defaulter hack/release test
 # libvirt is loaded at run time, so that its headers are not needed.
 TAGS := libvirt_dlopen
 # What `make test` runs, and what only `make test-full` does.
@@ -96,6 +96,13 @@ bench: preflight ## the benchmarks of docs/performance.md (ARGS=--write records 
 build: preflight ## stencil-manager, stencil-apiserver, stencilctl and stencil-defaulter, into bin/
 	@go build -trimpath -tags grpcnotrace -o bin/ ./cmd/...
 	@cd cmd/stencil-defaulter && CGO_ENABLED=1 go build -trimpath -tags $(TAGS) -o ../../bin/ .
+
+.PHONY: release
+release: preflight ## images, chart, stencilctl and checksums of VERSION=v0.1.0 for all platforms, into dist/release/, of the commit that is checked out (ARGS=-help for more)
+	@[ -n "$(VERSION)" ] || { echo "name the version: make release VERSION=v0.1.0" >&2; exit 2; }
+	@# The digests depend on the version of Go.
+	@export GOTOOLCHAIN=$$(awk '$$1 == "toolchain" {print $$2}' hack/release/go.mod) && \
+		(cd hack/release && go build -o ../../bin/release .) && exec bin/release -version $(VERSION) $(ARGS)
 
 .PHONY: build-installer-virt-operator
 build-installer-virt-operator: preflight ## the manifest that KubeVirt's virt-operator can embed, and its permissions, into dist/ (NAMESPACE=kubevirt, ARGS="--set manager.image.tag=…")

@@ -23,9 +23,12 @@ const chartName = "stencil"
 // Chart installs the chart, or upgrades the release when there is one, and returns when everything of it is stored.
 func Chart(ctx context.Context, plane *controlplane.Plane, options Options) error {
 	options = options.withDefaults()
-	chart, err := ChartFolder()
-	if err != nil {
-		return err
+	chart := options.Chart
+	if chart == "" {
+		var err error
+		if chart, err = ChartFolder(); err != nil {
+			return err
+		}
 	}
 	values, remove, err := options.writeValues()
 	if err != nil {

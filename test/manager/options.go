@@ -3,6 +3,7 @@ package manager
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -34,6 +35,8 @@ type Options struct {
 	Env []string
 	// Binary is the path of the program. Default: that of package product.
 	Binary string
+	// Container runs the program from an image instead, with the service account of its volumes; Kubeconfig and Env are not used. Optional.
+	Container *Container
 	// WebhookAddress, MetricsAddress and HealthAddress are host:port. Default: a free port on
 	// loopback each.
 	WebhookAddress string
@@ -58,7 +61,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Program == "" {
 		o.Program = StencilManager
 	}
-	if o.Kubeconfig == "" {
+	if o.Kubeconfig == "" && o.Container == nil {
 		return o, fmt.Errorf("starting %s: no kubeconfig given", o.Program)
 	}
 	if o.Namespace == "" {
@@ -86,16 +89,19 @@ func (o Options) withDefaults() (Options, error) {
 // arguments returns the flags of the process: first those that isolate it from other processes of the same host and stop it without delay, then the
 // caller's.
 func (o Options) arguments() []string {
-	if o.Program == StencilAPIServer {
-		return append([]string{"--kubeconfig=" + o.Kubeconfig, "--bind-address=" + o.WebhookAddress, "--shutdown-delay=0s"}, o.Args...)
+	first := []string{"--kubeconfig=" + o.Kubeconfig}
+	if o.Container != nil {
+		first = slices.Clone(o.Container.Args)
 	}
-	return append([]string{
-		"--kubeconfig=" + o.Kubeconfig,
+	if o.Program == StencilAPIServer {
+		return slices.Concat(first, []string{"--bind-address=" + o.WebhookAddress, "--shutdown-delay=0s"}, o.Args)
+	}
+	return slices.Concat(first, []string{
 		"--webhook-bind-address=" + o.WebhookAddress,
 		"--metrics-bind-address=" + o.MetricsAddress,
 		"--health-probe-bind-address=" + o.HealthAddress,
 		"--shutdown-delay=0s",
-	}, o.Args...)
+	}, o.Args)
 }
 
 // environment returns the variables of the process in addition to the test's own environment.

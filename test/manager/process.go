@@ -43,22 +43,28 @@ func Start(ctx context.Context, given Options) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if options.Binary == "" {
+	if options.Binary == "" && options.Container == nil {
 		if options.Binary, err = product.Binary(ctx, string(options.Program)); err != nil {
 			return nil, err
 		}
 	}
 
 	process := &Process{options: options, log: newLog(options.Log), done: make(chan struct{})}
-	process.command = exec.CommandContext(ctx, options.Binary, options.arguments()...)
-	process.command.Env = append(os.Environ(), options.environment()...)
+	if contained := options.Container; contained != nil {
+		process.command = exec.CommandContext(ctx, contained.Entrypoint, options.arguments()...)
+		process.command.Env, process.command.Dir = contained.Env, "/"
+		process.command.SysProcAttr = contained.attributes()
+	} else {
+		process.command = exec.CommandContext(ctx, options.Binary, options.arguments()...)
+		process.command.Env = append(os.Environ(), options.environment()...)
+		process.command.SysProcAttr = dieWithParent()
+	}
 	process.command.Stdout, process.command.Stderr = process.log, process.log
-	process.command.SysProcAttr = dieWithParent()
 
 	started := make(chan error, 1)
 	go process.run(started)
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("starting %s: %w", options.Binary, err)
+		return nil, fmt.Errorf("starting %s: %w", options.Program, err)
 	}
 	if options.WithoutWaiting {
 		return process, nil
@@ -74,8 +80,16 @@ func Start(ctx context.Context, given Options) (*Process, error) {
 // live as long as the process does, see dieWithParent.
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	defer close(p.done)
+	if contained := p.options.Container; contained != nil {
+		// The thread stays locked, so that it ends with this function.
+		if err := contained.enter(); err != nil {
+			started <- err
+			return
+		}
+	} else {
+		defer runtime.UnlockOSThread()
+	}
 	if err := p.command.Start(); err != nil {
 		started <- err
 		return

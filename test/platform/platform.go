@@ -41,6 +41,10 @@ type Options struct {
 	AuditPolicy string
 	// Values are merged over the chart's.
 	Values map[string]any
+	// Chart is the path of the chart: a folder or a package. Default: that of this checkout.
+	Chart string
+	// Container returns how a program runs from its image. Optional; without it, programs run as processes of the test.
+	Container func(ctx context.Context, plane *controlplane.Plane, program manager.Program) (*manager.Container, error)
 	// BeforeInstall runs on the plane before the chart is installed. Optional.
 	BeforeInstall func(ctx context.Context, plane *controlplane.Plane) error
 }
@@ -116,7 +120,7 @@ func (p *Platform) start() error {
 		}
 	}
 	p.say("installing the chart with helm")
-	p.install = install.Options{ManagerURL: "https://" + address, Values: p.options.Values}
+	p.install = install.Options{ManagerURL: "https://" + address, Values: p.options.Values, Chart: p.options.Chart}
 	if p.options.APIServer {
 		free, err := manager.FreeAddress()
 		if err != nil {
@@ -136,6 +140,9 @@ func (p *Platform) start() error {
 		return err
 	}
 	p.process.Args = append(p.process.Args, p.options.ManagerArgs...)
+	if p.process.Container, err = p.container(manager.StencilManager); err != nil {
+		return err
+	}
 	if p.service == nil {
 		p.process.WebhookAddress = address
 	}
@@ -209,8 +216,13 @@ func (p *Platform) StartAPIServer(more ...string) error {
 	if err != nil {
 		return err
 	}
+	container, err := p.container(manager.StencilAPIServer)
+	if err != nil {
+		return err
+	}
 	if p.APIServer, err = manager.Start(p.ctx, manager.Options{
 		Program:        manager.StencilAPIServer,
+		Container:      container,
 		Kubeconfig:     user.Kubeconfig,
 		Namespace:      install.Namespace,
 		WebhookAddress: net.JoinHostPort("127.0.0.1", port),
@@ -219,6 +231,14 @@ func (p *Platform) StartAPIServer(more ...string) error {
 		return err
 	}
 	return p.awaitAPIServices()
+}
+
+// container returns how a program runs; nil if not from an image.
+func (p *Platform) container(program manager.Program) (*manager.Container, error) {
+	if p.options.Container == nil {
+		return nil, nil
+	}
+	return p.options.Container(p.ctx, p.Plane, program)
 }
 
 // StartManager starts the manager, at the address that the chart was given.

@@ -37,9 +37,9 @@ func Digest() (string, error) {
 // call of [Digest] in TestMain, before M.Run, has no effect: every function through which tests reach a plane or a program calls Depend.
 func Depend() { _ = os.Getenv(Variable) }
 
-// outside are the folders of the checkout with files that tests read in addition to the programs: the chart with its CRDs, and documents with the
-// examples that tests apply.
-var outside = []string{"charts", "docs"}
+// outside are the folders of the checkout with files that tests read in addition to the programs: the chart with its CRDs, documents with the
+// examples that tests apply, and the command that builds releases.
+var outside = []string{"charts", "docs", "hack/release"}
 
 // digestOf hashes the programs in a folder, the files of the checkout that tests read, and further lines. Paths are relative, so
 // that the same tree has the same digest in another folder.

@@ -17,6 +17,7 @@ func tree(t *testing.T) (root, programs string) {
 	for path, content := range map[string]string{
 		"charts/stencil/Chart.yaml": "name: stencil\n", "charts/stencil/files/crds/vmt.yaml": "kind: CustomResourceDefinition\n",
 		"docs/examples/web-1.yaml": "kind: VirtualMachine\n",
+		"hack/release/main.go":     "package main",
 	} {
 		write(t, filepath.Join(root, path), content)
 	}
@@ -57,6 +58,7 @@ func TestTheDigestFollowsWhateverTestsTakeFromOutside(t *testing.T) {
 		{"a template of the chart", "charts/stencil/Chart.yaml"},
 		{"a CRD", "charts/stencil/files/crds/vmt.yaml"},
 		{"an example", "docs/examples/web-1.yaml"},
+		{"the command that builds releases", "hack/release/main.go"},
 		{"a file that is new", "charts/stencil/templates/new.yaml"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// platform is an operating system and an architecture, as Go names them.
+type platform struct{ os, arch string }
+
+func (p platform) String() string { return p.os + "/" + p.arch }
+
+// parsePlatforms parses a list such as linux/amd64,linux/arm64.
+func parsePlatforms(list string) ([]platform, error) {
+	var all []platform
+	for text := range strings.SplitSeq(list, ",") {
+		system, arch, found := strings.Cut(text, "/")
+		if !found || system == "" || arch == "" || strings.Contains(arch, "/") {
+			return nil, fmt.Errorf("platform %q: want OS/ARCHITECTURE, such as linux/amd64", text)
+		}
+		all = append(all, platform{system, arch})
+	}
+	return all, nil
+}
+
+// program is one of Stencil's programs that are linked without C.
+type program struct {
+	name string
+	tags string
+	// link is a second name of the program in its image.
+	link string
+	// ports are those on which it serves by default.
+	ports []int
+	// authorities is set if its image has the certificate authorities of the internet.
+	authorities bool
+	description string
+}
+
+// client is the program that users run.
+const client = "stencilctl"
+
+var programs = []program{
+	{
+		name: "stencil-manager",
+		// A page of gRPC that this tag omits makes the programs half as large again.
+		tags: "grpcnotrace",
+		// The command of KubeVirt's own template component.
+		link:  "manager",
+		ports: []int{9443, 8080, 8081},
+		// Registries and servers of golden images.
+		authorities: true,
+		description: "Renders and evaluates VirtualMachines of KubeVirt from templates",
+	},
+	{
+		name:        "stencil-apiserver",
+		tags:        "grpcnotrace",
+		link:        "apiserver",
+		ports:       []int{8443},
+		description: "Serves process and create of VM templates",
+	},
+	{
+		name: client,
+		// API servers with a public certificate.
+		authorities: true,
+		description: "The command line of Stencil",
+	},
+}
