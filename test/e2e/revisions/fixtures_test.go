@@ -128,6 +128,22 @@ type pinned struct {
 	vm     *unstructured.Unstructured
 }
 
+// storedCopy waits until KubeVirt has stored a copy and has ended its first reconciliations of the VirtualMachine: it patches the status again while its
+// cache is older. It returns the name of the copy.
+func (p *pinned) storedCopy(t *testing.T) (name string) {
+	t.Helper()
+	p.eventually(t, "KubeVirt stores a copy", func(vm *unstructured.Unstructured) error {
+		if name = statusRevision(vm); name == "" {
+			return harness.Complaint("there is none")
+		}
+		if printable, _, _ := unstructured.NestedString(vm.Object, "status", "printableStatus"); printable != "Stopped" {
+			return harness.Complaint("it is " + printable)
+		}
+		return nil
+	})
+	return name
+}
+
 // newPinned creates a VirtualMachine as KubeVirt does now, and puts a copy in an old format in the place of the current one: inSpec in
 // spec.instancetype.revisionName, otherwise in its status. A VirtualMachine with such a copy can be created by no request to this KubeVirt.
 func newPinned(t *testing.T, namespace, name, format string, inSpec bool) *pinned {
@@ -136,17 +152,7 @@ func newPinned(t *testing.T, namespace, name, format string, inSpec bool) *pinne
 	p := &pinned{namespace: namespace, name: name, size: size}
 	p.vm = create(t, virtualMachines, namespace, fmt.Sprintf(`{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":%q,"labels":{"wave":%q}},
 		"spec":{"runStrategy":"Halted","instancetype":{"name":%q},"template":{"spec":{"domain":{"devices":{}}}}}}`, name, name, size.name))
-	var current string
-	p.eventually(t, "KubeVirt stores a copy", func(vm *unstructured.Unstructured) error {
-		if current = statusRevision(vm); current == "" {
-			return harness.Complaint("there is none")
-		}
-		// Its first reconciliations are over: it patches the status again while its cache is older.
-		if printable, _, _ := unstructured.NestedString(vm.Object, "status", "printableStatus"); printable != "Stopped" {
-			return harness.Complaint("it is " + printable)
-		}
-		return nil
-	})
+	current := p.storedCopy(t)
 	old := size.stored(name)
 	store(t, namespace, old, p.vm, size.data(formatBeta, sixCPUs), size.labels("v1beta1"))
 	reference := fmt.Sprintf(`{"status":{"instancetypeRef":{"controllerRevisionRef":{"name":%q}}}}`, old)
