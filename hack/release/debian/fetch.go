@@ -64,7 +64,7 @@ func (s Source) download(ctx context.Context, lock *Lock, p Package) ([]byte, er
 		}
 		problems = errors.Join(problems, fmt.Errorf("%s: %w", address, err))
 	}
-	return nil, fmt.Errorf("downloading the package %s %s: %w", p.Name, p.Version, problems)
+	return nil, fmt.Errorf("downloading the package %s %s, which Debian may have replaced: update the lock file with `make debian-lock`: %w", p.Name, p.Version, problems)
 }
 
 // get downloads a file of at most size bytes, and one more of a larger one.

@@ -55,7 +55,10 @@ const (
 	processors = "release-processors"
 )
 
-func TestMain(m *testing.M) { harness.Main(m, start) }
+func TestMain(m *testing.M) {
+	become()
+	harness.Main(m, start)
+}
 
 func start(ctx context.Context) (stop func() error, err error) {
 	folder, err := os.MkdirTemp("", "stencil-release-")
@@ -125,8 +128,12 @@ func build(ctx context.Context, folder, repository string) (*release, error) {
 
 // write builds the release of a checkout, for the architecture of this host.
 func (r *release) write(ctx context.Context, root, output string) error {
-	_, err := run(ctx, root, r.command, "-version="+version, "-uncommitted", "-output="+output, "-repository="+r.repository,
-		"-platforms=linux/"+runtime.GOARCH, "-client-platforms=linux/"+runtime.GOARCH)
+	arguments := []string{"-version=" + version, "-uncommitted", "-output=" + output, "-repository=" + r.repository, "-platforms=linux/" + runtime.GOARCH, "-client-platforms=linux/" + runtime.GOARCH}
+	if runtime.GOARCH == "amd64" {
+		// There is no other image of stencil-defaulter.
+		arguments = append(arguments, "-defaulter")
+	}
+	_, err := run(ctx, root, r.command, arguments...)
 	return err
 }
 
