@@ -1,3 +1,5 @@
+//go:build debian && amd64
+
 package release_test
 
 import (

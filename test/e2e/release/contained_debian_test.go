@@ -1,3 +1,5 @@
+//go:build debian && amd64
+
 package release_test
 
 import (
@@ -33,8 +35,10 @@ func (contained) attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET}
 }
 
-// become turns this process into that of the container that the variable describes, if it is set.
-func become() {
+func init() { become, flags = enter, []string{"-defaulter"} }
+
+// enter turns this process into that of the container that the variable describes, if it is set.
+func enter() {
 	text, ok := os.LookupEnv(containedVariable)
 	if !ok {
 		return
