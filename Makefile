@@ -97,6 +97,14 @@ build: preflight ## stencil-manager, stencil-apiserver, stencilctl and stencil-d
 	@go build -trimpath -tags grpcnotrace -o bin/ ./cmd/...
 	@cd cmd/stencil-defaulter && CGO_ENABLED=1 go build -trimpath -tags $(TAGS) -o ../../bin/ .
 
+.PHONY: debian-image
+debian-image: preflight ## build the image of stencil-defaulter with Debian's packages, and run it (downloads them; needs root and gcc, on amd64)
+	@cd test && go test -count=1 -tags debian -run TestTheDefaulterRunsInItsImage ./e2e/release
+
+.PHONY: debian-lock
+debian-lock: preflight ## the current versions of the Debian packages in the image of stencil-defaulter, into its lock file (needs apt-get)
+	@cd hack/release && go run . -root ../.. -debian-lock $(ARGS)
+
 .PHONY: release
 release: preflight ## images, chart, stencilctl and checksums of VERSION=v0.1.0 for all platforms, into dist/release/, of the commit that is checked out (ARGS=-help for more)
 	@[ -n "$(VERSION)" ] || { echo "name the version: make release VERSION=v0.1.0" >&2; exit 2; }

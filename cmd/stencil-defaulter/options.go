@@ -9,8 +9,11 @@ import (
 	"time"
 )
 
-// kubevirtVariable is the environment variable that the image sets.
-const kubevirtVariable = "STENCIL_KUBEVIRT"
+// The environment variables that images set.
+const (
+	kubevirtVariable = "STENCIL_KUBEVIRT"
+	pinVariable      = "STENCIL_PIN_MACHINE_TYPES"
+)
 
 // options are the settings of the process.
 type options struct {
@@ -21,6 +24,7 @@ type options struct {
 	watchdog time.Duration
 	queue    int
 	kubevirt string
+	pin      bool
 }
 
 func parse(arguments []string, stderr io.Writer) (options, error) {
@@ -34,6 +38,7 @@ func parse(arguments []string, stderr io.Writer) (options, error) {
 	flags.DurationVar(&o.watchdog, "watchdog", 5*time.Second, "Timeout of libvirt for one VM, after which its process is killed.")
 	flags.IntVar(&o.queue, "queue", 64, "Maximum number of VMs that libvirt processes or that wait for it; more are rejected with 429.")
 	flags.StringVar(&o.kubevirt, "kubevirt", os.Getenv(kubevirtVariable), "Version of KubeVirt whose virt-launcher has the libvirt and QEMU of this process; "+kubevirtVariable+" by default, which the image sets. Where the cluster runs another minor version, machine types are not pinned. If empty, they are taken for those of the cluster.")
+	flags.BoolVar(&o.pin, "pin-machine-types", os.Getenv(pinVariable) != "false", "Pin machine types where a request has that policy. If false, such requests are rejected: the nodes may not have the machine types of this QEMU. True by default, unless "+pinVariable+" is false, as in the image with Debian's QEMU.")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}

@@ -36,7 +36,7 @@ func serve(ctx context.Context, o options, logger logr.Logger) error {
 		Prepare:  func() error { return os.MkdirAll(o.root, 0o700) },
 		Reap:     true,
 	})
-	answers := engine.New(engine.Options{Libvirt: workers, Identities: identity.Random{}, Version: buildVersion(), KubeVirt: o.kubevirt})
+	answers := engine.New(engine.Options{Libvirt: workers, Identities: identity.Random{}, Version: buildVersion(), KubeVirt: o.kubevirt, NoPins: !o.pin})
 	registry := prometheus.NewRegistry()
 	registerMetrics(registry, workers, answers)
 	handler := service.New(service.Options{Engine: answers, Surveyor: workers, Registry: registry, Log: logger.WithName("service")})

@@ -53,6 +53,8 @@ type Options struct {
 	// KubeVirt is the version of KubeVirt whose virt-launcher has the same libvirt and QEMU. If it is empty, they are taken for
 	// those of the cluster.
 	KubeVirt string
+	// NoPins rejects requests whose policy pins machine types: the nodes may not have those of this QEMU.
+	NoPins bool
 }
 
 // Engine answers requests. It is safe for concurrent use.
@@ -61,6 +63,7 @@ type Engine struct {
 	identities Identities
 	version    string
 	kubevirt   string
+	noPins     bool
 	answers    *lru.Cache
 	layouts    *lru.Cache
 	flights    singleflight.Group
@@ -75,7 +78,7 @@ type Counters struct {
 // New returns an Engine.
 func New(options Options) *Engine {
 	return &Engine{
-		libvirt: options.Libvirt, identities: options.Identities, version: options.Version, kubevirt: options.KubeVirt,
+		libvirt: options.Libvirt, identities: options.Identities, version: options.Version, kubevirt: options.KubeVirt, noPins: options.NoPins,
 		answers: lru.New(maxCachedResponses), layouts: lru.New(maxCachedLayouts),
 	}
 }
@@ -132,6 +135,9 @@ func (e *Engine) Serve(ctx context.Context, body []byte) ([]byte, error) {
 
 // Answer answers a request.
 func (e *Engine) Answer(ctx context.Context, request *defaulting.Request) (*defaulting.Response, error) {
+	if e.noPins && request.Policy.MachineType != defaulting.MachineTypeKeep {
+		return nil, defaulting.Malformed("the defaulter has a QEMU whose machine types the nodes may not have, and does not pin them: set defaulting.machineType of the chart to keep, which is machineType of the policy here")
+	}
 	vm, document, err := decode(request.VM)
 	if err != nil {
 		return nil, err

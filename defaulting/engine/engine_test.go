@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -204,6 +205,21 @@ func TestWhichKubeVirtIsReproduced(t *testing.T) {
 				t.Errorf("%s does not contain %q", text, tc.keeps)
 			}
 		})
+	}
+}
+
+func TestADefaulterWithAnotherQEMUDoesNotPin(t *testing.T) {
+	e := engine.New(engine.Options{Libvirt: &fake{}, Identities: &counted{}, NoPins: true})
+	for _, policy := range []defaulting.MachineTypePolicy{"", defaulting.MachineTypePin} {
+		_, err := e.Answer(context.Background(), &defaulting.Request{VM: json.RawMessage(complete), Policy: defaulting.Policy{MachineType: policy}})
+		var problem *defaulting.Problem
+		if !errors.As(err, &problem) || problem.Status != http.StatusBadRequest || !strings.Contains(problem.Detail, "set defaulting.machineType of the chart to keep") {
+			t.Errorf("policy %q: %v, want 400", policy, err)
+		}
+	}
+	written := filled(ask(t, e, defaulting.Request{Policy: defaulting.Policy{MachineType: defaulting.MachineTypeKeep}}))
+	if written["domain.machine.type"] != nil || written["domain.devices.disks[0].disk.pciAddress"] == nil {
+		t.Errorf("written: %v", written)
 	}
 }
 

@@ -8,6 +8,7 @@ toolchain go1.26.8
 require (
 	github.com/google/go-containerregistry v0.22.1
 	github.com/spdx/tools-golang v0.5.7
+	github.com/ulikunitz/xz v0.5.17
 	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
 )

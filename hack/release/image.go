@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
+
+	"github.com/vmstencil/stencil/hack/release/debian"
 )
 
 const (
@@ -30,6 +32,8 @@ const (
 type origin struct {
 	version, revision string
 	created           time.Time
+	// packages are the Debian packages in the image of stencil-defaulter. Without them, there is no such image.
+	packages *debian.Lock
 }
 
 // labels returns the pre-defined annotations of the OCI image specification.
@@ -45,30 +49,41 @@ func (o origin) labels(title, description string) map[string]string {
 	}
 }
 
-// index returns the image of a program for several platforms.
-func (o origin) index(p program, binaries map[platform][]byte, platforms []platform) (v1.ImageIndex, error) {
+// labelsOf returns the annotations of the image of a program.
+func (o origin) labelsOf(p program) map[string]string {
+	labels := o.labels(p.repository(), p.description)
+	if p.debian {
+		// Each package has its license.
+		delete(labels, "org.opencontainers.image.licenses")
+	}
+	return labels
+}
+
+// index returns the image of a program for several platforms, whose files are in addition to those of base.
+func (o origin) index(p program, binaries map[platform][]byte, platforms []platform, base []entry) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(v1.ImageIndex(empty.Index), types.OCIImageIndex)
 	for _, on := range platforms {
-		image, err := o.image(p, on, binaries[on])
+		image, err := o.image(p, on, binaries[on], base)
 		if err != nil {
 			return nil, fmt.Errorf("making the image of %s for %s: %w", p.name, on, err)
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: on.os, Architecture: on.arch}}})
 	}
-	annotated, ok := mutate.Annotations(index, o.labels(p.name, p.description)).(v1.ImageIndex)
+	annotated, ok := mutate.Annotations(index, o.labelsOf(p)).(v1.ImageIndex)
 	if !ok {
 		return nil, fmt.Errorf("annotating the index of %s: it is no index", p.name)
 	}
 	return annotated, nil
 }
 
-// image returns the image of a program: the binary and nothing else, or in addition the authorities.
-func (o origin) image(p program, on platform, binary []byte) (v1.Image, error) {
+// image returns the image of a program: the binary and nothing else, or in addition the authorities, or the files of base.
+func (o origin) image(p program, on platform, binary []byte, base []entry) (v1.Image, error) {
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	config := &v1.ConfigFile{
 		OS: on.os, Architecture: on.arch, Created: v1.Time{Time: o.created},
 		Config: v1.Config{
-			User: user, WorkingDir: "/", Entrypoint: []string{"/" + p.name}, Labels: o.labels(p.name, p.description), ExposedPorts: map[string]struct{}{},
+			User: user, WorkingDir: "/", Entrypoint: []string{"/" + p.name}, Labels: o.labelsOf(p), ExposedPorts: map[string]struct{}{},
+			Env: p.env,
 		},
 		RootFS: v1.RootFS{Type: "layers"},
 	}
@@ -78,6 +93,11 @@ func (o origin) image(p program, on platform, binary []byte) (v1.Image, error) {
 	image, err := mutate.ConfigFile(image, config)
 	if err != nil {
 		return nil, err
+	}
+	if len(base) > 0 {
+		if image, err = o.append(image, "the packages of hack/release/debian/defaulter.lock", base...); err != nil {
+			return nil, err
+		}
 	}
 	if p.authorities {
 		// A layer of its own: the images share it, and it stays the same when only the program changes.

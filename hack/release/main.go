@@ -18,7 +18,7 @@ import (
 func main() {
 	var r release
 	var images, clients string
-	var push, sign, uncommitted bool
+	var push, sign, uncommitted, lock, defaulter bool
 	var s signer
 	flag.StringVar(&r.version, "version", "", "Version of the release, such as v0.1.0.")
 	flag.StringVar(&r.root, "root", ".", "Folder of the checkout.")
@@ -29,6 +29,11 @@ func main() {
 	flag.BoolVar(&uncommitted, "uncommitted", false, "Build a checkout with changes that are not committed.")
 	flag.BoolVar(&push, "push", false, "Push what the output folder has to the repository, and build nothing.")
 	flag.BoolVar(&sign, "sign", false, "Sign what was pushed, and build nothing.")
+	flag.BoolVar(&lock, "debian-lock", false, "Write the lock file of Debian packages with the current versions, and build nothing; needs apt-get and no -version.")
+	flag.BoolVar(&defaulter, "defaulter", false, "Build the image of stencil-defaulter with Debian's packages too, for "+debianPlatform.String()+"; needs "+compiler+".")
+	flag.StringVar(&r.debian.Archive, "debian-archive", "https://snapshot.debian.org/archive", "Address from which Debian packages are downloaded that the mirror does not have any more.")
+	flag.StringVar(&r.debian.Cache, "debian-cache", "", "Folder for downloaded Debian packages; stencil/debian in the user's folder of caches by default.")
+	flag.StringVar(&r.debian.Mirror, "debian-mirror", "https://deb.debian.org", "Address of the mirror from which Debian packages are downloaded.")
 	flag.StringVar(&s.program, "cosign", "cosign", "Path of cosign.")
 	flag.StringVar(&s.key, "key", "", "Path of a private key, or its address in a key service, as cosign takes it. If empty, cosign requests a certificate from Sigstore.")
 	flag.BoolVar(&s.offline, "offline", false, "Sign without the public transparency log; needs -key.")
@@ -42,6 +47,8 @@ func main() {
 	switch {
 	case flag.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	case lock:
+		err = r.lock(ctx)
 	case !versionPattern.MatchString(r.version):
 		err = fmt.Errorf("-version is %q: want a version such as v0.1.0 or v0.1.0-rc.1", r.version)
 	case push && sign:
@@ -51,7 +58,12 @@ func main() {
 	case sign:
 		err = r.sign(ctx, s)
 	default:
-		err = build(ctx, r, images, clients, uncommitted)
+		if defaulter {
+			err = r.addDefaulter()
+		}
+		if err == nil {
+			err = build(ctx, r, images, clients, uncommitted)
+		}
 	}
 	stop()
 	if err != nil {

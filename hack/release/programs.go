@@ -23,10 +23,18 @@ func parsePlatforms(list string) ([]platform, error) {
 	return all, nil
 }
 
-// program is one of Stencil's programs that are linked without C.
+// program is one of Stencil's programs.
 type program struct {
 	name string
 	tags string
+	// image is the name of its image, if that is not the name of the program.
+	image string
+	// module is the folder of a program that is a module of its own.
+	module string
+	// debian is set if its image has Debian's packages, with whose C library it is linked. The others are linked without C.
+	debian bool
+	// env are the variables of its image.
+	env []string
 	// link is a second name of the program in its image.
 	link string
 	// ports are those on which it serves by default.
@@ -34,6 +42,22 @@ type program struct {
 	// authorities is set if its image has the certificate authorities of the internet.
 	authorities bool
 	description string
+}
+
+// repository returns the name of the image of a program.
+func (p program) repository() string {
+	if p.image != "" {
+		return p.image
+	}
+	return p.name
+}
+
+// folder returns the folder in the checkout in which the program is built, and its package there.
+func (p program) folder() (folder, pkg string) {
+	if p.module != "" {
+		return p.module, "."
+	}
+	return ".", "./cmd/" + p.name
 }
 
 // client is the program that users run.

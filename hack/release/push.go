@@ -82,11 +82,14 @@ func checkBlobs(layout string) error {
 	return nil
 }
 
-// repositories returns the names of all repositories of the release.
-func (release) repositories() []string {
+// repositories returns the names of all repositories of the release in the output folder.
+func (r release) repositories() []string {
 	var all []string
 	for _, each := range programs {
-		all = append(all, each.name)
+		all = append(all, each.repository())
+	}
+	if _, err := os.Stat(filepath.Join(r.output, layouts, debianDefaulter.repository())); err == nil {
+		all = append(all, debianDefaulter.repository())
 	}
 	for _, each := range charts {
 		all = append(all, chartFolder+"/"+each)

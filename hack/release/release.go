@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"github.com/vmstencil/stencil/hack/release/debian"
 )
 
 // release is what is built.
@@ -29,6 +31,8 @@ type release struct {
 	images, clients []platform
 	// output is the folder that is written.
 	output string
+	// debian is from where the packages are downloaded.
+	debian debian.Source
 }
 
 const (
@@ -95,10 +99,16 @@ func (r release) write(ctx context.Context) error {
 // programs builds the programs, writes their images, and returns the digests of these and the archives of stencilctl.
 func (r release) programs(ctx context.Context) (digests map[string]v1.Hash, archives []archive, err error) {
 	digests = map[string]v1.Hash{}
-	for _, each := range programs {
-		wanted := slices.Clone(r.images)
-		if each.name == client {
+	for _, each := range r.all() {
+		images, wanted, base := r.images, slices.Clone(r.images), []entry(nil)
+		switch {
+		case each.name == client:
 			wanted = append(wanted, r.clients...)
+		case each.debian:
+			images, wanted = []platform{debianPlatform}, []platform{debianPlatform}
+			if base, err = r.packaged(ctx); err != nil {
+				return nil, nil, err
+			}
 		}
 		binaries := map[platform][]byte{}
 		for _, on := range wanted {
@@ -112,14 +122,14 @@ func (r release) programs(ctx context.Context) (digests map[string]v1.Hash, arch
 				return nil, nil, err
 			}
 		}
-		index, err := r.index(each, binaries, r.images)
+		index, err := r.index(each, binaries, images, base)
 		if err != nil {
 			return nil, nil, err
 		}
-		if digests[each.name], err = index.Digest(); err != nil {
+		if digests[each.repository()], err = index.Digest(); err != nil {
 			return nil, nil, err
 		}
-		if err := r.writeLayout(each.name, index); err != nil {
+		if err := r.writeLayout(each.repository(), index); err != nil {
 			return nil, nil, err
 		}
 		if each.name != client {
@@ -142,7 +152,7 @@ func (r release) writeSBOM(p program, on platform, binary []byte) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(r.output, sbomFile(p.name, on))
+	path := filepath.Join(r.output, sbomFile(p.repository(), on))
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, text, 0o644)); err != nil {
 		return fmt.Errorf("writing an SBOM: %w", err)
 	}
@@ -165,8 +175,8 @@ func (r release) writeLayout(repository string, image mutate.Appendable) error {
 // list returns the images of the release, one in a line, as `docker pull` takes them.
 func (r release) list(digests map[string]v1.Hash) []byte {
 	var text strings.Builder
-	for _, each := range programs {
-		fmt.Fprintf(&text, "%s/%s:%s@%s\n", r.repository, each.name, r.tag(), digests[each.name])
+	for _, each := range r.all() {
+		fmt.Fprintf(&text, "%s/%s:%s@%s\n", r.repository, each.repository(), r.tag(), digests[each.repository()])
 	}
 	return []byte(text.String())
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // sbom returns what a program consists of in SPDX 2.3: itself, Go's standard library, and the modules that the Go command has recorded in it; and the
-// authorities of its image, if it has them.
+// authorities or Debian packages of its image, if it has them.
 func (o origin) sbom(p program, on platform, binary []byte) ([]byte, error) {
 	info, err := buildinfo.Read(bytes.NewReader(binary))
 	if err != nil {
@@ -42,27 +42,30 @@ func (o origin) sbom(p program, on platform, binary []byte) ([]byte, error) {
 		PackageExternalReferences: []*spdx.PackageExternalReference{packageURL(module, o.version)},
 	}
 	document := spdx.Document{
-		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT", DocumentName: p.name + "-" + o.version + "-" + on.os + "-" + on.arch,
+		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT", DocumentName: p.repository() + "-" + o.version + "-" + on.os + "-" + on.arch,
 		// A name only: nothing is served there.
-		DocumentNamespace: source + "/spdx/" + p.name + "/" + digest.Hex,
+		DocumentNamespace: source + "/spdx/" + p.repository() + "/" + digest.Hex,
 		CreationInfo:      &spdx.CreationInfo{Created: o.created.Format(time.RFC3339), Creators: []spdx.Creator{{CreatorType: "Tool", Creator: "stencil-release-" + o.version}}},
 		Packages:          []*spdx.Package{program},
 		Relationships: []*spdx.Relationship{{
 			RefA: common.MakeDocElementID("", "DOCUMENT"), RefB: common.MakeDocElementID("", rootElement), Relationship: "DESCRIBES",
 		}},
 	}
-	add := func(path, version string) {
+	add := func(path, version string, reference *spdx.PackageExternalReference) *spdx.Package {
 		id := fmt.Sprintf("Package-%d", len(document.Packages))
-		document.Packages = append(document.Packages, &spdx.Package{
+		added := &spdx.Package{
 			PackageName: path, PackageSPDXIdentifier: common.ElementID(id), PackageVersion: version, PackageDownloadLocation: noAssertion,
 			PackageLicenseDeclared: noAssertion, PackageLicenseConcluded: noAssertion, PackageCopyrightText: noAssertion, PrimaryPackagePurpose: "LIBRARY",
-			PackageExternalReferences: []*spdx.PackageExternalReference{packageURL(path, version)},
-		})
+			PackageExternalReferences: []*spdx.PackageExternalReference{reference},
+		}
+		document.Packages = append(document.Packages, added)
 		document.Relationships = append(document.Relationships, &spdx.Relationship{
 			RefA: common.MakeDocElementID("", rootElement), RefB: common.MakeDocElementID("", id), Relationship: "DEPENDS_ON",
 		})
+		return added
 	}
-	add("stdlib", strings.TrimPrefix(info.GoVersion, "go"))
+	addModule := func(path, version string) { add(path, version, packageURL(path, version)) }
+	addModule("stdlib", strings.TrimPrefix(info.GoVersion, "go"))
 	for _, each := range info.Deps {
 		version := each.Version
 		switch {
@@ -73,14 +76,20 @@ func (o origin) sbom(p program, on platform, binary []byte) ([]byte, error) {
 			each = each.Replace
 			version = each.Version
 		}
-		add(each.Path, version)
+		addModule(each.Path, version)
 	}
 	if p.authorities {
 		version, err := ownDependency(authoritiesModule)
 		if err != nil {
 			return nil, err
 		}
-		add(authoritiesModule, version)
+		addModule(authoritiesModule, version)
+	}
+	if p.debian {
+		for _, each := range o.packages.Packages {
+			added := add(each.Name, each.Version, &spdx.PackageExternalReference{Category: spdx.CategoryPackageManager, RefType: common.TypePackageManagerPURL, Locator: each.URL()})
+			added.PackageChecksums = []spdx.Checksum{{Algorithm: spdx.SHA256, Value: each.SHA256}}
+		}
 	}
 	var text bytes.Buffer
 	if err := spdxjson.Write(document, &text, spdxjson.Indent(" "), spdxjson.EscapeHTML(false)); err != nil {

@@ -55,7 +55,17 @@ const (
 	processors = "release-processors"
 )
 
-func TestMain(m *testing.M) { harness.Main(m, start) }
+// What the tests of the image of stencil-defaulter add, with the build tag debian: they are not part of a suite, because Debian's mirrors remove the
+// packages of the lock file when they have newer ones.
+var (
+	become = func() {}
+	flags  []string
+)
+
+func TestMain(m *testing.M) {
+	become()
+	harness.Main(m, start)
+}
 
 func start(ctx context.Context) (stop func() error, err error) {
 	folder, err := os.MkdirTemp("", "stencil-release-")
@@ -125,8 +135,8 @@ func build(ctx context.Context, folder, repository string) (*release, error) {
 
 // write builds the release of a checkout, for the architecture of this host.
 func (r *release) write(ctx context.Context, root, output string) error {
-	_, err := run(ctx, root, r.command, "-version="+version, "-uncommitted", "-output="+output, "-repository="+r.repository,
-		"-platforms=linux/"+runtime.GOARCH, "-client-platforms=linux/"+runtime.GOARCH)
+	arguments := []string{"-version=" + version, "-uncommitted", "-output=" + output, "-repository=" + r.repository, "-platforms=linux/" + runtime.GOARCH, "-client-platforms=linux/" + runtime.GOARCH}
+	_, err := run(ctx, root, r.command, append(arguments, flags...)...)
 	return err
 }
 
