@@ -34,18 +34,13 @@ func (c *Compiled) Bind(values map[string]string) (*Binding, error) {
 		if given {
 			known++
 		}
-		switch {
-		case value != "", given && p.Value != "":
-			if cause := p.validate(value); cause != nil {
-				problems.add(cause)
-			}
-			b.values[i] = value
-		case p.Value != "":
-			b.values[i] = p.Value
-		case p.generator != nil:
+		if p.generator != nil && value == "" {
 			missing++
-		case p.Required:
-			problems.add(p.required())
+			continue
+		}
+		var cause *field.Error
+		if b.values[i], cause = p.chosen(value, given); cause != nil {
+			problems.add(cause)
 		}
 	}
 	if known != len(values) {
@@ -70,6 +65,21 @@ func (b *Binding) Values() map[string]string {
 		values[b.compiled.parameters[i].Name] = value
 	}
 	return values
+}
+
+// chosen returns the value of a parameter that generates none: the given one, or else the default, or "". The cause is a value that is not valid, or
+// missing.
+func (p *parameter) chosen(value string, given bool) (string, *field.Error) {
+	switch {
+	case value != "", given && p.Value != "":
+		return value, p.validate(value)
+	case p.Value != "":
+		return p.Value, nil
+	case p.Required:
+		return "", p.required()
+	default:
+		return "", nil
+	}
 }
 
 // at returns the path at which a given value is reported.

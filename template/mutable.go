@@ -1,11 +1,21 @@
 package template
 
-import "k8s.io/apimachinery/pkg/util/validation/field"
+import (
+	"slices"
 
-// Mutable reports whether the value of the parameter of this name may change on a stored VirtualMachine.
-func (c *Compiled) Mutable(name string) bool {
-	i := c.find(name)
-	return i >= 0 && c.parameters[i].Mutable
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Mutable returns the names of the parameters whose values may change on a stored VirtualMachine, in alphabetical order.
+func (c *Compiled) Mutable() []string {
+	var names []string
+	for i := range c.parameters {
+		if p := &c.parameters[i]; p.Mutable {
+			names = append(names, p.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func (d *declarations) mutable(p *parameter, at *location) {
@@ -87,15 +97,5 @@ func (c *Compiled) Value(name, value string, given bool) (string, *field.Error) 
 	if i < 0 {
 		return "", &field.Error{Type: field.ErrorTypeInvalid, Field: "parameters", BadValue: shown(name), Detail: "the template has no such parameter"}
 	}
-	p := &c.parameters[i]
-	switch {
-	case value != "", given && p.Value != "":
-		return value, p.validate(value)
-	case p.Value != "":
-		return p.Value, nil
-	case p.Required:
-		return "", p.required()
-	default:
-		return "", nil
-	}
+	return c.parameters[i].chosen(value, given)
 }

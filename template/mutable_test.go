@@ -53,11 +53,9 @@ func TestMutableParametersOfWhatStays(t *testing.T) {
 }
 
 func TestMutable(t *testing.T) {
-	compiled := compile(t, `{parameters: [{name: A, mutable: true}, {name: B}], virtualMachine: {spec: {template: {spec: {hostname: "${A}${B}", domain: {devices: {}}}}}}}`)
-	for name, want := range map[string]bool{"A": true, "B": false, "C": false} {
-		if got := compiled.Mutable(name); got != want {
-			t.Errorf("%s: %v", name, got)
-		}
+	compiled := compile(t, `{parameters: [{name: C, mutable: true}, {name: B}, {name: A, mutable: true}], virtualMachine: {spec: {template: {spec: {hostname: "${A}${B}${C}", domain: {devices: {}}}}}}}`)
+	if diff := cmp.Diff([]string{"A", "C"}, compiled.Mutable()); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -260,7 +260,7 @@ func (c creation) record(compiled *template.Compiled, explicit map[string]string
 		Generation: c.template.Generation,
 		Digest:     compiled.Digest(),
 		Sensitive:  sensitive(compiled, explicit),
-		Mutable:    mutable(compiled),
+		Mutable:    compiled.Mutable(),
 		Rules:      c.template.Annotation(validations.AnnotationTemplate) != "",
 	}
 }
@@ -340,18 +340,6 @@ func sensitive(compiled *template.Compiled, explicit map[string]string) []string
 			names = append(names, name)
 		}
 	}
-	return names
-}
-
-// mutable returns the names of the parameters that may change after the creation.
-func mutable(compiled *template.Compiled) []string {
-	var names []string
-	for _, p := range compiled.Parameters() {
-		if p.Mutable {
-			names = append(names, p.Name)
-		}
-	}
-	slices.Sort(names)
 	return names
 }
 

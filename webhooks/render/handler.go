@@ -240,10 +240,9 @@ func (h *Handler) update(ctx context.Context, request admission.Request) admissi
 		stored:       stored,
 		fieldManager: managerOf(request.Options.Raw),
 	}
-	from := stored.Record()
-	if decided.mutated = rerender.Changed(stored, vm, from); len(decided.mutated) > 0 {
+	if decided.mutated = rerender.Changed(stored, vm); len(decided.mutated) > 0 {
 		var denial *admission.Response
-		if decided.original, denial = h.unchanged(ctx, request, from, decided.mutated); denial != nil {
+		if decided.original, denial = h.unchanged(ctx, request, stored.Record(), decided.mutated); denial != nil {
 			return *denial
 		}
 	}

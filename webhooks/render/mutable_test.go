@@ -61,7 +61,7 @@ func (m mutableVM) stored(t *testing.T, parameters map[string]string, sensitive 
 	t.Helper()
 	vm := m.render(t, parameters)
 	spec := vm["spec"].(map[string]any)
-	from := machine.Record{Namespace: "golden", Name: "fedora", UID: "u", Generation: 1, Digest: m.compiled.Digest(), Sensitive: sensitive, Mutable: mutable(m.compiled)}
+	from := machine.Record{Namespace: "golden", Name: "fedora", UID: "u", Generation: 1, Digest: m.compiled.Digest(), Sensitive: sensitive, Mutable: m.compiled.Mutable()}
 	from.Base = baseOf(m.compiled, spec, "web-1", parameters)
 	annotations := map[string]any{contract.AnnotationTemplateRef: "golden/fedora", contract.AnnotationRendered: from.String()}
 	for name, value := range parameters {
@@ -88,7 +88,7 @@ func (m mutableVM) update(t *testing.T, object, stored map[string]any) (map[stri
 	find := func(machine.Record) *template.Compiled { return m.compiled }
 	decided := update{
 		raw: []byte(raw), object: vm, stored: old, find: find, original: m.compiled, fieldManager: "kubectl-client-side-apply",
-		mutated: rerender.Changed(old, vm, old.Record()),
+		mutated: rerender.Changed(old, vm),
 	}.decide()
 	if decided.patch == nil {
 		return nil, decided

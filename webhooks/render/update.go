@@ -89,7 +89,7 @@ func (u update) rerendered(from machine.Record, base any) (*rerender.Change, fie
 func (u update) change(p *mutation.Patch, again *rerender.Change, spec any) any {
 	var pinned any
 	if _, now, known := u.manifests(); known {
-		pinned = values(members(now.Spec), members(u.object.Spec))
+		pinned = values(overrides.Members(now.Spec), overrides.Members(u.object.Spec))
 	}
 	changed := again.Spec(spec, pinned)
 	turn(p, mutation.Pointer{"spec"}, spec, changed)
@@ -109,7 +109,7 @@ func (u update) changeMetadata(p *mutation.Patch, again *rerender.Change, overla
 	}
 	for key, pinned := range map[string]map[string]any{"labels": now.Labels, "annotations": now.Annotations} {
 		if requested, is := u.object.Metadata[key].(map[string]any); is {
-			turn(p, mutation.Pointer{"metadata", key}, requested, members(again.Strings(key, requested, pinned)))
+			turn(p, mutation.Pointer{"metadata", key}, requested, overrides.Members(again.Strings(key, requested, pinned)))
 		}
 	}
 }
@@ -170,11 +170,11 @@ func (u update) applyOverlay(p *mutation.Patch, templateBase any) any {
 			base.Spec = known
 		}
 	}
-	spec, _ := overrides.Merge(base.Spec, members(u.object.Spec)).(map[string]any)
+	spec, _ := overrides.Merge(base.Spec, overrides.Members(u.object.Spec)).(map[string]any)
 	if u.object.Spec == nil {
 		p.Set(mutation.Pointer{"spec"}, spec)
 	} else {
-		set(p, mutation.Pointer{"spec"}, u.object.Spec, spec)
+		turn(p, mutation.Pointer{"spec"}, u.object.Spec, spec)
 	}
 	metadata := mutation.Pointer{"metadata"}
 	for _, key := range []string{"finalizers", "ownerReferences", "generateName"} {
@@ -189,14 +189,6 @@ func (u update) applyOverlay(p *mutation.Patch, templateBase any) any {
 	})
 	overlayStrings(p, "annotations", u.object.Annotations, annotations, u.stored.Annotations, stampedAnnotations)
 	return spec
-}
-
-// members returns a map as a value, nil without one.
-func members(m map[string]any) any {
-	if m == nil {
-		return nil
-	}
-	return m
 }
 
 // defaultsAnnotations are the annotations of the defaults webhook. It restores them itself, but too late to recognise
@@ -285,14 +277,14 @@ func (u update) complete(p *mutation.Patch, from machine.Record, base any) (spec
 	} else if !known {
 		before.Spec, now.Spec = u.claims()
 	}
-	completed, _ := revert.Restore(u.stored.Spec, requested, members(before.Spec), members(now.Spec), base).(map[string]any)
+	completed, _ := revert.Restore(u.stored.Spec, requested, overrides.Members(before.Spec), overrides.Members(now.Spec), base).(map[string]any)
 	for _, other := range [][2]string{{"running", "runStrategy"}, {"runStrategy", "running"}} {
 		if u.object.Spec[other[0]] != nil && u.object.Spec[other[1]] == nil {
 			// KubeVirt takes only one of both.
 			delete(completed, other[1])
 		}
 	}
-	set(p, mutation.Pointer{"spec"}, u.object.Spec, completed)
+	turn(p, mutation.Pointer{"spec"}, u.object.Spec, completed)
 	return completed, merged
 }
 
@@ -300,21 +292,6 @@ func (u update) complete(p *mutation.Patch, from machine.Record, base any) (spec
 func (u update) claims() (before, now map[string]any) {
 	return machine.MapAt(claimed(u.stored.Metadata["managedFields"], u.fieldManager, "Update"), "spec"),
 		machine.MapAt(claimed(u.object.Metadata["managedFields"], u.fieldManager, "Update"), "spec")
-}
-
-// set adds to a patch what turns one tree into another that has at least the same members.
-func set(p *mutation.Patch, at mutation.Pointer, from, to map[string]any) {
-	for _, key := range slices.Sorted(maps.Keys(to)) {
-		before, wasMap := from[key].(map[string]any)
-		after, isMap := to[key].(map[string]any)
-		switch {
-		case reflect.DeepEqual(from[key], to[key]):
-		case wasMap && isMap:
-			set(p, at.Child(key), before, after)
-		default:
-			p.Set(at.Child(key), to[key])
-		}
-	}
 }
 
 // turn adds to a patch what turns one value into another.

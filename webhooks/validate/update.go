@@ -26,7 +26,7 @@ func (h *Handler) evaluateUpdate(ctx context.Context, request admission.Request,
 		Touched:  approval.Changes(stored.Object, vm.Object),
 		Update:   true,
 	}
-	if names := rerender.Changed(stored, vm, stored.Record()); len(names) > 0 {
+	if names := rerender.Changed(stored, vm); len(names) > 0 {
 		if denial := h.mutate(ctx, request, vm, stored, names, &question); denial != nil {
 			return approval.Decision{}, denial
 		}

@@ -93,7 +93,7 @@ func TestASignedReleaseIsVerified(t *testing.T) {
 		t.Errorf("docs/verify.md has %d commands", commands)
 	}
 
-	// An image that somebody else has put behind the tag.
+	// The tag refers to an image that is not part of the release.
 	image, err := random.Image(64, 1)
 	if err != nil {
 		t.Fatal(err)

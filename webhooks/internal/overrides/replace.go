@@ -6,6 +6,14 @@ import (
 	"slices"
 )
 
+// Members returns a map as a value, nil without one.
+func Members(m map[string]any) any {
+	if m == nil {
+		return nil
+	}
+	return m
+}
+
 // Replace returns a value in which new values of a template replace old ones: what has changed between old and now, where the value is still the old
 // one. Everything else is an override, and stays. So do scalars, and lists that are not compared by the names of their items, that pinned has.
 func Replace(value, old, now, pinned any) any {

@@ -16,7 +16,7 @@ import (
 
 // Changed returns the names of the parameters whose annotations an update adds, changes or removes, if the record of the VirtualMachine has all of
 // them as mutable. It returns none otherwise: an admission policy denies the update then.
-func Changed(stored, requested machine.Object, from machine.Record) []string {
+func Changed(stored, requested machine.Object) []string {
 	before, after := stored.Parameters(), requested.Parameters()
 	changed := map[string]bool{}
 	for name, value := range after {
@@ -29,7 +29,10 @@ func Changed(stored, requested machine.Object, from machine.Record) []string {
 			changed[name] = true
 		}
 	}
-	names := slices.Sorted(maps.Keys(changed))
+	if len(changed) == 0 {
+		return nil
+	}
+	names, from := slices.Sorted(maps.Keys(changed)), stored.Record()
 	if slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(from.Mutable, name) }) {
 		return nil
 	}
@@ -98,16 +101,8 @@ func (c *Change) Spec(spec, pinned any) any {
 
 // Strings is Spec for metadata.labels or metadata.annotations.
 func (c *Change) Strings(key string, values, pinned map[string]any) map[string]any {
-	changed, _ := overrides.Replace(members(values), members(machine.MapAt(c.old, "metadata", key)), members(machine.MapAt(c.now, "metadata", key)), members(pinned)).(map[string]any)
+	changed, _ := overrides.Replace(overrides.Members(values), overrides.Members(machine.MapAt(c.old, "metadata", key)), overrides.Members(machine.MapAt(c.now, "metadata", key)), overrides.Members(pinned)).(map[string]any)
 	return changed
-}
-
-// members returns a map as a value, nil without one.
-func members(m map[string]any) any {
-	if m == nil {
-		return nil
-	}
-	return m
 }
 
 // Object returns a stored VirtualMachine with the new values.
