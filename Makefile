@@ -99,7 +99,7 @@ build: preflight ## stencil-manager, stencil-apiserver, stencilctl and stencil-d
 
 .PHONY: debian-image
 debian-image: preflight ## build the image of stencil-defaulter with Debian's packages, and run it (downloads them; needs root and gcc, on amd64)
-	@cd test && go test -count=1 -tags debian -run TestTheDefaulterRunsInItsImage ./e2e/release
+	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests -suite debian -v
 
 .PHONY: debian-lock
 debian-lock: preflight ## the current versions of the Debian packages in the image of stencil-defaulter, into its lock file (needs apt-get)

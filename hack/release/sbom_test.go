@@ -10,8 +10,22 @@ import (
 	"testing"
 
 	spdxjson "github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdx"
 	"github.com/spdx/tools-golang/spdxlib"
 )
+
+// readSBOM returns an SBOM, which must be valid.
+func readSBOM(t *testing.T, text []byte) *spdx.Document {
+	t.Helper()
+	document, err := spdxjson.Read(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := spdxlib.ValidateDocument(document); err != nil {
+		t.Error(err)
+	}
+	return document
+}
 
 // TestSBOMsHaveWhatIsInTheProgram describes the test itself, a program with modules.
 func TestSBOMsHaveWhatIsInTheProgram(t *testing.T) {
@@ -28,13 +42,7 @@ func TestSBOMsHaveWhatIsInTheProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	document, err := spdxjson.Read(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := spdxlib.ValidateDocument(document); err != nil {
-		t.Error(err)
-	}
+	document := readSBOM(t, text)
 	var found []string
 	for _, each := range document.Packages {
 		found = append(found, each.PackageExternalReferences[0].Locator)

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 
@@ -142,17 +143,16 @@ func TestRightsOnSubresources(t *testing.T) {
 func TestRightsOnApprovals(t *testing.T) {
 	plane := installed(t, install.Options{})
 	space := namespace(t, plane)
-	read, write := []string{"get", "list", "watch"}, []string{"create", "update", "patch", "delete", "deletecollection"}
 	cases := map[string]decider{
-		"an approver":                                 {role: "stencil-template-approver", may: append(write, read...)},
-		"an approver of one namespace is none":        {role: "stencil-template-approver", namespace: space, not: append(write, read...)},
-		"who views the cluster":                       {role: "view", may: read, not: write},
-		"who views a namespace":                       {role: "view", namespace: space, not: append(write, read...)},
-		"who edits the cluster":                       {role: "edit", may: read, not: write},
-		"who administrates the cluster's namespaces":  {role: "admin", may: read, not: write},
-		"who administrates one namespace":             {role: "admin", namespace: space, not: append(write, read...)},
-		"who uses the templates of the whole cluster": {role: "stencil-template-user", not: append(write, read...)},
-		"who manages policies":                        {role: "stencil-policy-admin", not: append(write, read...)},
+		"an approver":                                 {role: "stencil-template-approver", may: everything},
+		"an approver of one namespace is none":        {role: "stencil-template-approver", namespace: space, not: everything},
+		"who views the cluster":                       {role: "view", may: reading, not: writing},
+		"who views a namespace":                       {role: "view", namespace: space, not: everything},
+		"who edits the cluster":                       {role: "edit", may: reading, not: writing},
+		"who administrates the cluster's namespaces":  {role: "admin", may: reading, not: writing},
+		"who administrates one namespace":             {role: "admin", namespace: space, not: everything},
+		"who uses the templates of the whole cluster": {role: "stencil-template-user", not: everything},
+		"who manages policies":                        {role: "stencil-policy-admin", not: everything},
 	}
 	runDeciders(t, plane, "templateapprovals", cases)
 }
@@ -161,15 +161,14 @@ func TestRightsOnApprovals(t *testing.T) {
 func TestRightsOnPolicies(t *testing.T) {
 	plane := installed(t, install.Options{})
 	space := namespace(t, plane)
-	read, write := []string{"get", "list", "watch"}, []string{"create", "update", "patch", "delete", "deletecollection"}
 	runDeciders(t, plane, "virtualmachinepolicies", map[string]decider{
-		"who manages policies":                        {role: "stencil-policy-admin", may: append(write, read...)},
-		"who manages them in one namespace does not":  {role: "stencil-policy-admin", namespace: space, not: append(write, read...)},
-		"who approves templates":                      {role: "stencil-template-approver", not: append(write, read...)},
-		"who views the cluster":                       {role: "view", may: read, not: write},
-		"who edits the cluster":                       {role: "edit", may: read, not: write},
-		"who administrates the cluster's namespaces":  {role: "admin", may: read, not: write},
-		"who uses the templates of the whole cluster": {role: "stencil-template-user", not: append(write, read...)},
+		"who manages policies":                        {role: "stencil-policy-admin", may: everything},
+		"who manages them in one namespace does not":  {role: "stencil-policy-admin", namespace: space, not: everything},
+		"who approves templates":                      {role: "stencil-template-approver", not: everything},
+		"who views the cluster":                       {role: "view", may: reading, not: writing},
+		"who edits the cluster":                       {role: "edit", may: reading, not: writing},
+		"who administrates the cluster's namespaces":  {role: "admin", may: reading, not: writing},
+		"who uses the templates of the whole cluster": {role: "stencil-template-user", not: everything},
 	})
 }
 
@@ -177,19 +176,18 @@ func TestRightsOnPolicies(t *testing.T) {
 func TestRightsOnRevisionMigrations(t *testing.T) {
 	plane := installed(t, install.Options{})
 	space := namespace(t, plane)
-	read, write := []string{"get", "list", "watch"}, []string{"create", "update", "patch", "delete", "deletecollection"}
 	runDeciders(t, plane, "revisionmigrations", map[string]decider{
-		"who migrates stored instance types":            {role: "stencil-revision-migration-admin", may: append(write, read...)},
-		"who migrates them in one namespace does not":   {role: "stencil-revision-migration-admin", namespace: space, not: append(write, read...)},
-		"who manages policies":                          {role: "stencil-policy-admin", not: append(write, read...)},
-		"who approves templates":                        {role: "stencil-template-approver", not: append(write, read...)},
-		"who views the cluster":                         {role: "view", may: read, not: write},
-		"who views a namespace":                         {role: "view", namespace: space, not: append(write, read...)},
-		"who edits the cluster":                         {role: "edit", may: read, not: write},
-		"who administrates the cluster's namespaces":    {role: "admin", may: read, not: write},
-		"who administrates one namespace":               {role: "admin", namespace: space, not: append(write, read...)},
-		"who uses the templates of the whole cluster":   {role: "stencil-template-user", not: append(write, read...)},
-		"who reads the report and nothing else does so": {role: "stencil-revision-migration-view", may: read, not: write},
+		"who migrates stored instance types":            {role: "stencil-revision-migration-admin", may: everything},
+		"who migrates them in one namespace does not":   {role: "stencil-revision-migration-admin", namespace: space, not: everything},
+		"who manages policies":                          {role: "stencil-policy-admin", not: everything},
+		"who approves templates":                        {role: "stencil-template-approver", not: everything},
+		"who views the cluster":                         {role: "view", may: reading, not: writing},
+		"who views a namespace":                         {role: "view", namespace: space, not: everything},
+		"who edits the cluster":                         {role: "edit", may: reading, not: writing},
+		"who administrates the cluster's namespaces":    {role: "admin", may: reading, not: writing},
+		"who administrates one namespace":               {role: "admin", namespace: space, not: everything},
+		"who uses the templates of the whole cluster":   {role: "stencil-template-user", not: everything},
+		"who reads the report and nothing else does so": {role: "stencil-revision-migration-view", may: reading, not: writing},
 	})
 	// What the report names is no secret to a viewer of the cluster.
 	viewer := harness.User(t, plane, "viewer-of-revisions")
@@ -201,6 +199,13 @@ func TestRightsOnRevisionMigrations(t *testing.T) {
 		return ""
 	})
 }
+
+// Verbs of cluster-scoped kinds that administrators decide by.
+var (
+	reading    = []string{"get", "list", "watch"}
+	writing    = []string{"create", "update", "patch", "delete", "deletecollection"}
+	everything = slices.Concat(writing, reading)
+)
 
 // decider is a user with a role, and the verbs that the user may and may not use on cluster-scoped objects.
 type decider struct {

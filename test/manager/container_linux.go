@@ -32,6 +32,11 @@ func (c *Container) enter() error {
 	if err := unix.Mount("", c.Root, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""); err != nil {
 		return fmt.Errorf("making the image read-only: %w", err)
 	}
+	return DropPrivileges()
+}
+
+// DropPrivileges removes all capabilities from what the calling thread starts, and any way to get one.
+func DropPrivileges() error {
 	for capability := uintptr(0); capability <= unix.CAP_LAST_CAP; capability++ {
 		// Older kernels have fewer.
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {

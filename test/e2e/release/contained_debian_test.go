@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/vmstencil/stencil/test/manager"
 )
 
 // containedVariable makes the test binary the first process of a container, which it has in JSON.
@@ -85,13 +87,7 @@ func (c contained) exec() error {
 		unix.Mount("", c.Root, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""),
 		unix.Mount("", filepath.Join(c.Root, "dev"), "", unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755"),
 		unix.Chroot(c.Root), os.Chdir("/"))
-	for capability := uintptr(0); capability <= unix.CAP_LAST_CAP; capability++ {
-		// Older kernels have fewer.
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
-			problems = append(problems, fmt.Errorf("dropping capability %d: %w", capability, err))
-		}
-	}
-	problems = append(problems, unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), unix.Setgroups(nil), syscall.Setgid(c.User), syscall.Setuid(c.User))
+	problems = append(problems, manager.DropPrivileges(), unix.Setgroups(nil), syscall.Setgid(c.User), syscall.Setuid(c.User))
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}

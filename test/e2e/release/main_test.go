@@ -55,7 +55,7 @@ const (
 	processors = "release-processors"
 )
 
-// What the tests of the image of stencil-defaulter add, with the build tag debian: they are not part of a suite, because Debian's mirrors remove the
+// What the tests of the image of stencil-defaulter add, with the build tag debian: CI does not run them, because Debian's mirrors remove the
 // packages of the lock file when they have newer ones.
 var (
 	become = func() {}
