@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/vmstencil/stencil/cmd/stencil-defaulter/shapes"
 )
@@ -14,11 +13,14 @@ import (
 // randomMachines is the number of VirtualMachines that a run tries.
 const randomMachines = 500
 
-// seedVariable sets the seed, to repeat an earlier run.
-const seedVariable = "STENCIL_SEED"
+// seedVariable replaces defaultSeed.
+const (
+	seedVariable = "STENCIL_SEED"
+	defaultSeed  = 20260
+)
 
 func TestPropertiesOfRandomMachines(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := uint64(defaultSeed)
 	if text := os.Getenv(seedVariable); text != "" {
 		var err error
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {

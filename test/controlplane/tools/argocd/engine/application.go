@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -137,19 +138,50 @@ func (c *cluster) sync(ctx context.Context, objects []*unstructured.Unstructured
 		operations = append(operations, operation{Kind: each.ResourceKey.Kind, Name: each.ResourceKey.Name, Status: string(each.Status), Message: each.Message})
 	}
 	// What was stored meanwhile is read, as it is after a refresh of the application.
-	c.cache.Invalidate()
-	if err := c.cache.EnsureSynced(); err != nil {
-		return nil, fmt.Errorf("reading the cluster again: %w", err)
-	}
-	return operations, nil
+	return operations, c.readAgain()
 }
 
-// compare returns what Argo CD shows of the objects.
-func (c *cluster) compare(objects []*unstructured.Unstructured) ([]resource, error) {
-	live, err := c.cache.GetManagedLiveObjs(objects, managed)
-	if err != nil {
-		return nil, fmt.Errorf("reading the objects: %w", err)
+func (c *cluster) readAgain() error {
+	c.cache.Invalidate()
+	if err := c.cache.EnsureSynced(); err != nil {
+		return fmt.Errorf("reading the cluster again: %w", err)
 	}
+	return nil
+}
+
+// compare returns what Argo CD shows of the objects. It compares again when one has changed meanwhile, as the application controller does: a dry run
+// starts from what is stored now, which differs from what was read when KubeVirt's controllers have just written a status or a finalizer.
+func (c *cluster) compare(ctx context.Context, objects []*unstructured.Unstructured) ([]resource, error) {
+	for {
+		live, err := c.cache.GetManagedLiveObjs(objects, managed)
+		if err != nil {
+			return nil, fmt.Errorf("reading the objects: %w", err)
+		}
+		resources, err := c.compareWith(objects, live)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.readAgain(); err != nil {
+			return nil, err
+		}
+		now, err := c.cache.GetManagedLiveObjs(objects, managed)
+		if err != nil {
+			return nil, fmt.Errorf("reading the objects again: %w", err)
+		}
+		if maps.EqualFunc(live, now, sameVersion) {
+			return resources, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("comparing objects that change all the time: %w", err)
+		}
+	}
+}
+
+func sameVersion(a, b *unstructured.Unstructured) bool {
+	return a.GetResourceVersion() == b.GetResourceVersion()
+}
+
+func (c *cluster) compareWith(objects []*unstructured.Unstructured, live map[kube.ResourceKey]*unstructured.Unstructured) ([]resource, error) {
 	both := sync.Reconcile(objects, live, c.namespace, c.cache)
 	applier, cleanup, err := c.kubectl.ManageServerSideDiffDryRuns(c.config)
 	if err != nil {

@@ -93,7 +93,7 @@ func application(ctx context.Context, o options, objects []*unstructured.Unstruc
 			return report{}, err
 		}
 	}
-	result.Resources, err = a.compare(objects)
+	result.Resources, err = a.compare(ctx, objects)
 	return result, err
 }
 
