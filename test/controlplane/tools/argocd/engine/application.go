@@ -157,7 +157,7 @@ func (c *cluster) compare(ctx context.Context, objects []*unstructured.Unstructu
 		if err != nil {
 			return nil, fmt.Errorf("reading the objects: %w", err)
 		}
-		resources, err := c.compareWith(objects, live)
+		resources, err := c.compareWith(objects, maps.Clone(live)) // It removes from the map.
 		if err != nil {
 			return nil, err
 		}
