@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"time"
+	_ "time/tzdata" // Stencil's images have no time zones, and a schedule can begin with CRON_TZ=.
 
 	"github.com/robfig/cron/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

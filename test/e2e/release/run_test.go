@@ -140,11 +140,17 @@ func TestTheCommandLineRunsInItsImage(t *testing.T) {
 		if err := images.Unpack(image, root); err != nil {
 			t.Fatal(err)
 		}
-		command := exec.CommandContext(t.Context(), "/stencilctl", "--version")
-		command.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
-		command.Dir, command.Env = "/", []string{}
-		if output, err := command.CombinedOutput(); err != nil || !strings.Contains(string(output), version) {
-			t.Errorf("it prints %q, %v", output, err)
+		for want, arguments := range map[string][]string{
+			version: {"--version"},
+			// The image has no files of time zones.
+			"/fedora created (client dry run)": {"image", "add", "fedora", "--namespace=golden", "--registry=registry.example.com/fedora", "--schedule=CRON_TZ=Europe/Berlin 0 3 * * *", "--dry-run=client"},
+		} {
+			command := exec.CommandContext(t.Context(), "/stencilctl", arguments...)
+			command.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+			command.Dir, command.Env = "/", []string{}
+			if output, err := command.CombinedOutput(); err != nil || !strings.Contains(string(output), want) {
+				t.Errorf("%q prints %q, %v", arguments, output, err)
+			}
 		}
 	}
 	if !found {
