@@ -21,3 +21,17 @@ func WithSecurityHeaders(handler http.Handler) http.Handler {
 		handler.ServeHTTP(w, request)
 	})
 }
+
+// WithClosedConnections makes clients leave their connections once shutdown is closed: each response ends its connection, in HTTP/2 by a GOAWAY, and
+// the next request goes to another replica. Otherwise a request could be on its way when the server ends its connections, and a proxy, which cannot
+// send the body of a request again, would lose it.
+func WithClosedConnections(handler http.Handler, shutdown <-chan struct{}) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		select {
+		case <-shutdown:
+			w.Header().Set("Connection", "close")
+		default:
+		}
+		handler.ServeHTTP(w, request)
+	})
+}

@@ -136,7 +136,8 @@ func newServer(o *options, config *rest.Config, source certificates.Source, read
 	settings.RequestTimeout = o.requestTimeout
 	settings.ShutdownDelayDuration = o.shutdownDelay
 	settings.BuildHandlerChainFunc = func(handler http.Handler, settings *genericapiserver.Config) http.Handler {
-		return apiserver.WithSecurityHeaders(genericapiserver.DefaultBuildHandlerChain(handler, settings))
+		handler = genericapiserver.DefaultBuildHandlerChain(handler, settings)
+		return apiserver.WithClosedConnections(apiserver.WithSecurityHeaders(handler), settings.ShutdownInitiatedNotify())
 	}
 	// No code in this process calls the server.
 	settings.LoopbackClientConfig = &rest.Config{}

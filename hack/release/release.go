@@ -74,6 +74,10 @@ func (r release) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	notes, err := r.notes(digests)
+	if err != nil {
+		return err
+	}
 	built, err := r.provenance()
 	if err != nil {
 		return err
@@ -83,6 +87,7 @@ func (r release) write(ctx context.Context) error {
 		"stencil-crds.yaml":  definitions,
 		pluginName + ".yaml": manifest,
 		imageList:            r.list(digests),
+		notesFile:            notes,
 	}
 	maps.Copy(files, packages)
 	for _, each := range archives {

@@ -32,6 +32,7 @@ func checkout(t *testing.T) string {
 	root := t.TempDir()
 	write(t, root, "go.mod", "module example.com/small\n\ngo 1.26.0\n")
 	write(t, root, "LICENSE", "Apache-2.0\n")
+	write(t, root, changelog, "## v1.2.4\n\nMore.\n\n## v1.2.3\n\nAll of it.\n")
 	for _, each := range programs {
 		write(t, root, "cmd/"+each.name+"/main.go", "package main\n\nvar version string\n\nfunc main() { println(\""+each.name+"\", version) }\n")
 	}

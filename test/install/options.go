@@ -164,10 +164,16 @@ func (o Options) ManagerArgs() []string {
 		also("-preview")
 		arguments = append(arguments, "--api-services="+apiServices, "--apiserver-user="+o.apiServerName())
 	}
-	if address, err := url.Parse(o.ManagerURL); err == nil && address.Hostname() != "" {
-		arguments = append(arguments, "--certificate-dns-names="+address.Hostname())
+	return append(arguments, o.certificateNames()...)
+}
+
+// certificateNames returns the flag by which the certificate of a manager is valid at ManagerURL.
+func (o Options) certificateNames() []string {
+	address, err := url.Parse(o.ManagerURL)
+	if err != nil || address.Hostname() == "" {
+		return nil
 	}
-	return arguments
+	return []string{"--certificate-dns-names=" + address.Hostname()}
 }
 
 // ManagerUser returns a user with the permissions of the manager's ServiceAccount. It authenticates by a client certificate instead of a token, which
@@ -176,6 +182,11 @@ func (o Options) ManagerUser(plane *controlplane.Plane) (*controlplane.User, err
 	o = o.withDefaults()
 	name := "system:serviceaccount:" + o.Namespace + ":" + o.prefix() + "-manager"
 	return plane.User(name, "system:serviceaccounts", "system:serviceaccounts:"+o.Namespace)
+}
+
+// OutsideArgs returns the flags by which the arguments of the chart's pod become those of a manager at ManagerURL.
+func (o Options) OutsideArgs() []string {
+	return append(o.certificateNames(), "--policy-webhooks-address="+o.ManagerURL)
 }
 
 // Manager returns the options of a stencil-manager that serves this release as ManagerUser.

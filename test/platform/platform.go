@@ -35,7 +35,7 @@ type Options struct {
 	APIServerArgs []string
 	// ManagerArgs are further flags of the manager.
 	ManagerArgs []string
-	// Replicated starts the manager behind an address that other managers can share: see StartReplica.
+	// Replicated starts each server behind an address that others of its kind can share: see StartReplica and Replace.
 	Replicated bool
 	// AuditPolicy enables Plane.AuditEvents, which returns the recorded requests to the API server.
 	AuditPolicy string
@@ -82,6 +82,8 @@ type Platform struct {
 	process  manager.Options
 	service  *manager.Service
 	replicas []*manager.Process
+	// apiServers is the service of stencil-apiserver, as service is that of the manager.
+	apiServers *manager.Service
 	// logs are open files, closed after the processes that write them.
 	logs []*os.File
 	// sharedAPIServerURL is where stencil-apiserver of a platform is that another process started.
@@ -102,7 +104,7 @@ func Start(ctx context.Context, options Options) (*Platform, error) {
 }
 
 func (p *Platform) start() error {
-	address, err := p.address()
+	address, err := p.shared(&p.service)
 	if err != nil {
 		return err
 	}
@@ -122,7 +124,7 @@ func (p *Platform) start() error {
 	p.say("installing the chart with helm")
 	p.install = install.Options{ManagerURL: "https://" + address, Values: p.options.Values, Chart: p.options.Chart}
 	if p.options.APIServer {
-		free, err := manager.FreeAddress()
+		free, err := p.shared(&p.apiServers)
 		if err != nil {
 			return err
 		}
@@ -139,10 +141,13 @@ func (p *Platform) start() error {
 	if p.process, err = p.install.Manager(p.Plane); err != nil {
 		return err
 	}
-	p.process.Args = append(p.process.Args, p.options.ManagerArgs...)
 	if p.process.Container, err = p.container(manager.StencilManager); err != nil {
 		return err
 	}
+	if p.process.Container != nil {
+		p.process.Args = p.install.OutsideArgs()
+	}
+	p.process.Args = append(p.process.Args, p.options.ManagerArgs...)
 	if p.service == nil {
 		p.process.WebhookAddress = address
 	}
@@ -192,16 +197,16 @@ func (p *Platform) StartVirtualization(ctx context.Context) error {
 	return install.AwaitExempt(ctx, p.Plane, controlplane.VirtController)
 }
 
-// address returns the address at which the API server reaches managers.
-func (p *Platform) address() (string, error) {
+// shared returns the address at which the API server reaches the servers of a service, which it starts if they are replicated.
+func (p *Platform) shared(service **manager.Service) (string, error) {
 	if !p.options.Replicated {
 		return manager.FreeAddress()
 	}
 	var err error
-	if p.service, err = manager.NewService(p.ctx); err != nil {
+	if *service, err = manager.NewService(p.ctx); err != nil {
 		return "", err
 	}
-	return p.service.Address(), nil
+	return (*service).Address(), nil
 }
 
 // StartAPIServer starts stencil-apiserver with these flags beside its own, at the address that the chart was given, and waits until the API server
@@ -220,18 +225,56 @@ func (p *Platform) StartAPIServer(more ...string) error {
 	if err != nil {
 		return err
 	}
-	if p.APIServer, err = manager.Start(p.ctx, manager.Options{
-		Program:        manager.StencilAPIServer,
-		Container:      container,
-		Kubeconfig:     user.Kubeconfig,
-		Namespace:      install.Namespace,
-		WebhookAddress: net.JoinHostPort("127.0.0.1", port),
-		Args:           slices.Concat(p.install.APIServerArgs(), p.options.APIServerArgs, more),
-	}); err != nil {
+	options := manager.Options{
+		Program:    manager.StencilAPIServer,
+		Container:  container,
+		Kubeconfig: user.Kubeconfig,
+		Namespace:  install.Namespace,
+		Args:       slices.Concat(p.options.APIServerArgs, more),
+	}
+	if container == nil {
+		options.Args = slices.Concat(p.install.APIServerArgs(), options.Args)
+	}
+	if p.apiServers == nil {
+		options.WebhookAddress = net.JoinHostPort("127.0.0.1", port)
+	}
+	if p.APIServer, err = manager.Start(p.ctx, options); err != nil {
 		return err
+	}
+	if p.apiServers != nil {
+		p.apiServers.Add(p.ctx, p.APIServer)
 	}
 	return p.awaitAPIServices()
 }
+
+// Replace replaces the servers by those that container returns, as a Deployment does: new ones are ready before old ones stop.
+// Options.Replicated is needed.
+func (p *Platform) Replace(container func(ctx context.Context, plane *controlplane.Plane, program manager.Program) (*manager.Container, error)) error {
+	if p.service == nil {
+		return errNotReplicated
+	}
+	p.options.Container = container
+	var err error
+	if p.process.Container, err = p.container(manager.StencilManager); err != nil {
+		return err
+	}
+	before, apiServer := p.Manager, p.APIServer
+	if err := p.StartManager(); err != nil {
+		return err
+	}
+	if err := before.Stop(); err != nil {
+		return err
+	}
+	if apiServer == nil {
+		return nil
+	}
+	if err := p.StartAPIServer(); err != nil {
+		return err
+	}
+	return apiServer.Stop()
+}
+
+var errNotReplicated = errors.New("the platform was not started with Options.Replicated")
 
 // container returns how a program runs; nil if not from an image.
 func (p *Platform) container(program manager.Program) (*manager.Container, error) {
@@ -261,7 +304,7 @@ func (p *Platform) RestartManager(more ...string) error {
 // it, unless the caller has done so.
 func (p *Platform) StartReplica(more ...string) (*manager.Process, error) {
 	if p.service == nil {
-		return nil, errors.New("the platform was not started with Options.Replicated")
+		return nil, errNotReplicated
 	}
 	started, err := p.launch(more...)
 	if err == nil {
@@ -302,8 +345,10 @@ func (p *Platform) Stop() error {
 	for _, each := range p.replicas {
 		err = errors.Join(err, each.Stop())
 	}
-	if p.service != nil {
-		p.service.Close()
+	for _, service := range []*manager.Service{p.service, p.apiServers} {
+		if service != nil {
+			service.Close()
+		}
 	}
 	for _, file := range p.logs {
 		err = errors.Join(err, file.Close())

@@ -24,6 +24,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting/client"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/images"
+	"github.com/vmstencil/stencil/test/release"
 )
 
 // debianImage is the repository of stencil-defaulter with Debian's packages.
@@ -36,7 +37,7 @@ func sidecar(t *testing.T, repository, digest string) (corev1.Container, []corev
 	if err != nil {
 		t.Fatal(err)
 	}
-	rendered, err := run(t.Context(), built.folder, tools["helm"], "template", "stencil", built.chart, "--kube-version=1.37.0", "--show-only=templates/manager/deployment.yaml",
+	rendered, err := release.Run(t.Context(), built.Folder, tools["helm"], "template", "stencil", built.Chart, "--kube-version=1.37.0", "--show-only=templates/manager/deployment.yaml",
 		"--set=defaulting.enabled=true,defaulting.machineType=keep,defaulting.image.repository="+repository+",defaulting.image.digest="+digest)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +60,7 @@ func containerOf(t *testing.T, repository, digest string) (c contained, socket s
 	if container.Image != repository+"@"+digest {
 		t.Errorf("image %s", container.Image)
 	}
-	image, err := pull(container.Image)
+	image, err := release.Pull(container.Image)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +143,7 @@ func startContained(t *testing.T, c contained) *exec.Cmd {
 
 // TestTheDefaulterRunsInItsImage starts the defaulter with Debian's libvirt and QEMU as the pod of the manager has it.
 func TestTheDefaulterRunsInItsImage(t *testing.T) {
-	repository := built.repository + "/" + debianImage
+	repository := built.Repository + "/" + debianImage
 	c, socket := containerOf(t, repository, digestIn(t, repository))
 	process := startContained(t, c)
 
@@ -218,7 +219,7 @@ func TestTheDefaulterRunsInItsImage(t *testing.T) {
 // digestIn returns the digest of a repository in the list of images.
 func digestIn(t *testing.T, repository string) string {
 	t.Helper()
-	list, err := os.ReadFile(filepath.Join(built.output, "images.txt"))
+	list, err := os.ReadFile(filepath.Join(built.Output, "images.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}

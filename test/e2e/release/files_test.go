@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/vmstencil/stencil/test/release"
 )
 
 // TestAnotherFolderMakesTheSameRelease builds the real programs once more, in a clone.
@@ -15,18 +17,18 @@ func TestAnotherFolderMakesTheSameRelease(t *testing.T) {
 	clone := filepath.Join(t.TempDir(), "another", "folder")
 	must := func(folder, program string, arguments ...string) string {
 		t.Helper()
-		output, err := run(t.Context(), folder, program, arguments...)
+		output, err := release.Run(t.Context(), folder, program, arguments...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return output
 	}
-	must(built.root, "git", "clone", "-q", "--no-hardlinks", built.root, clone)
+	must(built.Root, "git", "clone", "-q", "--no-hardlinks", built.Root, clone)
 	// What is not committed.
-	changed := must(built.root, "git", "diff", "--name-only", "--no-renames", "HEAD") + must(built.root, "git", "ls-files", "--others", "--exclude-standard")
+	changed := must(built.Root, "git", "diff", "--name-only", "--no-renames", "HEAD") + must(built.Root, "git", "ls-files", "--others", "--exclude-standard")
 	for path := range strings.Lines(changed) {
 		path = strings.TrimSpace(path)
-		from, to := filepath.Join(built.root, path), filepath.Join(clone, path)
+		from, to := filepath.Join(built.Root, path), filepath.Join(clone, path)
 		content, err := os.ReadFile(from)
 		if os.IsNotExist(err) {
 			err = os.Remove(to)
@@ -40,10 +42,10 @@ func TestAnotherFolderMakesTheSameRelease(t *testing.T) {
 		}
 	}
 	output := filepath.Join(t.TempDir(), "release")
-	if err := built.write(t.Context(), clone, output); err != nil {
+	if err := built.Write(t.Context(), clone, output); err != nil {
 		t.Fatal(err)
 	}
-	if here, there := sums(t, built.output), sums(t, output); here != there {
+	if here, there := sums(t, built.Output), sums(t, output); here != there {
 		t.Errorf("the checksums are\n%sand in another folder\n%s", here, there)
 	}
 }
@@ -60,7 +62,7 @@ func sums(t *testing.T, output string) string {
 // TestAFlippedByteIsNoticed changes one byte of a file, which sha256sum reports, and one of the program in an image, which is not pushed.
 func TestAFlippedByteIsNoticed(t *testing.T) {
 	copied := filepath.Join(t.TempDir(), "release")
-	if err := os.CopyFS(copied, os.DirFS(built.output)); err != nil {
+	if err := os.CopyFS(copied, os.DirFS(built.Output)); err != nil {
 		t.Fatal(err)
 	}
 	check := func() (string, error) {
@@ -72,7 +74,7 @@ func TestAFlippedByteIsNoticed(t *testing.T) {
 	if output, err := check(); err != nil {
 		t.Fatalf("the release itself: %v\n%s", err, output)
 	}
-	if output, err := built.push(t.Context(), copied); err != nil {
+	if output, err := built.Push(t.Context(), copied); err != nil {
 		t.Fatalf("the release itself: %v\n%s", err, output)
 	}
 	archive := "stencilctl-" + version + "-linux-" + runtime.GOARCH + ".tar.gz"
@@ -81,7 +83,7 @@ func TestAFlippedByteIsNoticed(t *testing.T) {
 		t.Errorf("sha256sum says %v\n%s", err, output)
 	}
 	flip(t, largest(t, filepath.Join(copied, "oci", "stencil-manager")))
-	if output, err := built.push(t.Context(), copied); err == nil || !strings.Contains(output, "reading the layout of stencil-manager: blob ") {
+	if output, err := built.Push(t.Context(), copied); err == nil || !strings.Contains(output, "reading the layout of stencil-manager: blob ") {
 		t.Errorf("it was pushed: %v\n%s", err, output)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/images"
 	"github.com/vmstencil/stencil/test/manager"
+	"github.com/vmstencil/stencil/test/release"
 )
 
 // programs returns the servers that run from their images.
@@ -78,7 +79,7 @@ func TestServersAreContained(t *testing.T) {
 				mounts[fields[4]], _, _ = strings.Cut(fields[5], ",")
 			}
 			// Mounts outside of its root are not listed.
-			if want := map[string]string{"/": "ro", accounts: "ro"}; !maps.Equal(mounts, want) {
+			if want := map[string]string{"/": "ro", release.Accounts: "ro"}; !maps.Equal(mounts, want) {
 				t.Errorf("mounts %v, want %v", mounts, want)
 			}
 		})
@@ -98,7 +99,7 @@ func read(t *testing.T, process *manager.Process, file string) string {
 func TestPodsAreWhatRuns(t *testing.T) {
 	for program := range programs() {
 		t.Run(string(program), func(t *testing.T) {
-			deployment, err := built.deployment(t.Context(), stencil.Plane, program)
+			deployment, err := built.Deployment(t.Context(), stencil.Plane, program)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +115,7 @@ func TestPodsAreWhatRuns(t *testing.T) {
 			if len(container.Command) > 0 || len(container.VolumeMounts) > 0 || !*pod.AutomountServiceAccountToken {
 				t.Errorf("command %q, mounts %v", container.Command, container.VolumeMounts)
 			}
-			if !strings.HasPrefix(container.Image, built.repository+"/"+string(program)+"@sha256:") {
+			if !strings.HasPrefix(container.Image, built.Repository+"/"+string(program)+"@sha256:") {
 				t.Errorf("image %s", container.Image)
 			}
 		})
@@ -122,13 +123,13 @@ func TestPodsAreWhatRuns(t *testing.T) {
 }
 
 func TestTheCommandLineRunsInItsImage(t *testing.T) {
-	list, err := os.ReadFile(filepath.Join(built.output, "images.txt"))
+	list, err := os.ReadFile(filepath.Join(built.Output, "images.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var found bool
 	for reference := range strings.FieldsSeq(string(list)) {
-		image, err := pull(reference)
+		image, err := release.Pull(reference)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/release"
 )
 
 // verifier is a user who has downloaded the files of a release and the public key.
@@ -53,20 +54,20 @@ func TestASignedReleaseIsVerified(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, keys := range []string{folder, other} {
-		if _, err := run(t.Context(), keys, tools["cosign"], "generate-key-pair"); err != nil {
+		if _, err := release.Run(t.Context(), keys, tools["cosign"], "generate-key-pair"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.CopyFS(folder, os.DirFS(built.output)); err != nil {
+	if err := os.CopyFS(folder, os.DirFS(built.Output)); err != nil {
 		t.Fatal(err)
 	}
-	if output, err := run(t.Context(), folder, built.command, "-sign", "-version="+version, "-output=.", "-repository="+built.repository,
+	if output, err := release.Run(t.Context(), folder, built.Command, "-sign", "-version="+version, "-output=.", "-repository="+built.Repository,
 		"-cosign="+tools["cosign"], "-key=cosign.key", "-offline"); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	v := verifier{folder: folder, environment: []string{"REPOSITORY=" + built.repository, "VERSION=" + tag, "IMAGE_LINUX=" + digestOf(t, "stencil-manager")}}
+	v := verifier{folder: folder, environment: []string{"REPOSITORY=" + built.Repository, "VERSION=" + tag, "IMAGE_LINUX=" + digestOf(t, "stencil-manager")}}
 
-	text, err := os.ReadFile(filepath.Join(built.root, "docs", "verify.md"))
+	text, err := os.ReadFile(filepath.Join(built.Root, "docs", "verify.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func TestASignedReleaseIsVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to, err := name.NewTag(built.repository + "/stencil-manager:forged")
+	to, err := name.NewTag(built.Repository + "/stencil-manager:forged")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func TestASignedReleaseIsVerified(t *testing.T) {
 // digestOf returns the digest of the image of a program for this host.
 func digestOf(t *testing.T, program string) string {
 	t.Helper()
-	reference, err := name.NewTag(built.repository + "/" + program + ":" + tag)
+	reference, err := name.NewTag(built.Repository + "/" + program + ":" + tag)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,228 @@
+// Package release builds releases, pushes them into a registry on loopback, and runs Stencil's servers from the images that the chart names, as the
+// chart's pods run them. The images are for the architecture of the host.
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/images"
+	"github.com/vmstencil/stencil/test/install"
+	"github.com/vmstencil/stencil/test/manager"
+	"github.com/vmstencil/stencil/test/product"
+)
+
+const (
+	// epoch is the time of releases. The commit of the checkout differs from run to run.
+	epoch = "SOURCE_DATE_EPOCH=1700000000"
+	// Accounts is where pods have the token of their service account.
+	Accounts = "/var/run/secrets/kubernetes.io/serviceaccount"
+)
+
+// Release is a release that was built and pushed.
+type Release struct {
+	// Version is that of the release, with the v.
+	Version string
+	// Root is the checkout, Command the program that builds releases, Folder has everything that is written.
+	Root, Command, Folder string
+	// Output is the folder of the release, Chart the package that Helm has pulled, and Repository where everything was pushed.
+	Output, Chart, Repository string
+
+	flags []string
+	// containers are those that were unpacked.
+	containers map[manager.Program]*manager.Container
+}
+
+// Build builds the release of the checkout at root with the command of this checkout, pushes it to the repository, and pulls its chart. It writes into
+// folder, which must exist. Flags are further ones of the command.
+func Build(ctx context.Context, version, root, folder, repository string, flags ...string) (*Release, error) {
+	here, err := product.Root()
+	if err != nil {
+		return nil, err
+	}
+	r := &Release{
+		Version: version, Root: root, Command: filepath.Join(folder, "release-command"), Folder: folder, Output: filepath.Join(folder, "output"), Repository: repository,
+		flags: flags, containers: map[manager.Program]*manager.Container{},
+	}
+	if _, err := Run(ctx, filepath.Join(here, "hack", "release"), "go", "build", "-o", r.Command, "."); err != nil {
+		return nil, err
+	}
+	if err := r.Write(ctx, r.Root, r.Output); err != nil {
+		return nil, err
+	}
+	if _, err := r.Push(ctx, r.Output); err != nil {
+		return nil, err
+	}
+	tools, err := controlplane.Tools(ctx, "helm")
+	if err != nil {
+		return nil, err
+	}
+	r.Chart = filepath.Join(folder, "stencil-"+r.Tag()+".tgz")
+	_, err = Run(ctx, folder, tools["helm"], "pull", "oci://"+repository+"/charts/stencil", "--version", r.Tag(), "--plain-http")
+	return r, err
+}
+
+// Tag is the version without the v: the tag of the images, and the version of the chart.
+func (r *Release) Tag() string { return strings.TrimPrefix(r.Version, "v") }
+
+// Write builds the release of a checkout into a folder.
+func (r *Release) Write(ctx context.Context, root, output string) error {
+	arguments := []string{"-version=" + r.Version, "-uncommitted", "-output=" + output, "-repository=" + r.Repository, "-platforms=linux/" + runtime.GOARCH, "-client-platforms=linux/" + runtime.GOARCH}
+	_, err := Run(ctx, root, r.Command, append(arguments, r.flags...)...)
+	return err
+}
+
+// Push pushes the release in a folder, and returns what the command prints.
+func (r *Release) Push(ctx context.Context, output string) (string, error) {
+	return Run(ctx, r.Root, r.Command, "-push", "-version="+r.Version, "-output="+output, "-repository="+r.Repository)
+}
+
+// Run runs a command in a folder and returns what it prints.
+func Run(ctx context.Context, folder, program string, arguments ...string) (string, error) {
+	command := exec.CommandContext(ctx, program, arguments...)
+	command.Dir = folder
+	// Helm and docker's credentials have files below HOME.
+	command.Env = append(os.Environ(), epoch)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w\n%s", filepath.Base(program), strings.Join(arguments, " "), err, output)
+	}
+	return string(output), err
+}
+
+// Deployment returns a Deployment of the chart, as it is with the chart's own values.
+func (r *Release) Deployment(ctx context.Context, plane *controlplane.Plane, program manager.Program) (*appsv1.Deployment, error) {
+	component := strings.TrimPrefix(string(program), "stencil-")
+	rendered, err := plane.Helm(ctx, "template", install.Release, r.Chart, "--namespace", install.Namespace, "--kube-version", "1.37.0", "--show-only", "templates/"+component+"/deployment.yaml")
+	if err != nil {
+		return nil, err
+	}
+	if rendered.Code != 0 {
+		return nil, fmt.Errorf("rendering the chart: %s", rendered.Stderr)
+	}
+	var deployment appsv1.Deployment
+	if err := yaml.UnmarshalStrict([]byte(rendered.Stdout), &deployment); err != nil {
+		return nil, fmt.Errorf("reading the Deployment of %s: %w", program, err)
+	}
+	return &deployment, nil
+}
+
+// Pull returns an image of this host's architecture.
+func Pull(reference string) (v1.Image, error) {
+	parsed, err := name.NewDigest(reference)
+	if err != nil {
+		return nil, err
+	}
+	index, err := remote.Index(parsed)
+	if err != nil {
+		return nil, fmt.Errorf("pulling %s: %w", reference, err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	for _, each := range manifest.Manifests {
+		if each.Platform.OS == "linux" && each.Platform.Architecture == runtime.GOARCH {
+			return index.Image(each.Digest)
+		}
+	}
+	return nil, fmt.Errorf("%s has no image for linux/%s", reference, runtime.GOARCH)
+}
+
+// Container pulls the image of a program that the chart names, and returns how a kubelet would start it.
+func (r *Release) Container(ctx context.Context, plane *controlplane.Plane, program manager.Program) (*manager.Container, error) {
+	if unpacked := r.containers[program]; unpacked != nil {
+		return unpacked, nil
+	}
+	deployment, err := r.Deployment(ctx, plane, program)
+	if err != nil {
+		return nil, err
+	}
+	pod := deployment.Spec.Template.Spec
+	if len(pod.InitContainers) > 0 || len(pod.Volumes) > 0 {
+		return nil, errors.New("the pod has further containers or volumes, which this package does not have")
+	}
+	image, err := Pull(pod.Containers[0].Image)
+	if err != nil {
+		return nil, err
+	}
+	root := filepath.Join(r.Folder, string(program))
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return nil, err
+	}
+	if err := images.Unpack(image, root); err != nil {
+		return nil, err
+	}
+	token, err := serviceAccount(ctx, plane, root+"-account", pod.ServiceAccountName)
+	if err != nil {
+		return nil, err
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	contained := &manager.Container{Root: root, Entrypoint: config.Config.Entrypoint[0], Args: pod.Containers[0].Args, Volumes: map[string]string{Accounts: token}}
+	if _, err := fmt.Sscanf(config.Config.User, "%d:%d", &contained.User, &contained.Group); err != nil {
+		return nil, fmt.Errorf("the user of the image is %q: %w", config.Config.User, err)
+	}
+	if contained.Env, err = environment(plane, pod.Containers[0]); err != nil {
+		return nil, err
+	}
+	r.containers[program] = contained
+	return contained, nil
+}
+
+// environment returns the variables of the container of a pod.
+func environment(plane *controlplane.Plane, container corev1.Container) ([]string, error) {
+	address, err := url.Parse(plane.AdminConfig().Host)
+	if err != nil {
+		return nil, err
+	}
+	variables := []string{"KUBERNETES_SERVICE_HOST=" + address.Hostname(), "KUBERNETES_SERVICE_PORT=" + address.Port(), "HOSTNAME=" + container.Name, "HOME=/"}
+	fields := map[string]string{"metadata.namespace": install.Namespace, "metadata.name": container.Name + "-0"}
+	for _, each := range container.Env {
+		value := each.Value
+		if each.ValueFrom != nil {
+			value = fields[each.ValueFrom.FieldRef.FieldPath]
+		}
+		variables = append(variables, each.Name+"="+value)
+	}
+	return variables, nil
+}
+
+// serviceAccount writes what the kubelet mounts into a pod to a folder.
+func serviceAccount(ctx context.Context, plane *controlplane.Plane, folder, account string) (string, error) {
+	created, err := plane.Kubectl(ctx, nil, "", "create", "token", account, "--namespace="+install.Namespace, "--duration=2h")
+	if err != nil {
+		return "", err
+	}
+	if created.Code != 0 {
+		return "", fmt.Errorf("creating a token of %s: %s", account, created.Stderr)
+	}
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		return "", err
+	}
+	for file, content := range map[string][]byte{
+		"token": []byte(strings.TrimSpace(created.Stdout)), "ca.crt": plane.AdminConfig().CAData, "namespace": []byte(install.Namespace),
+	} {
+		if err := os.WriteFile(filepath.Join(folder, file), content, 0o644); err != nil {
+			return "", err
+		}
+	}
+	return folder, nil
+}
