@@ -16,6 +16,9 @@ var cloudInitKeys = map[string]bool{"hostname": true, "password": true, "public-
 
 func (s *system) isCloudInit(p *property) bool { return cloudInitKeys[p.key] }
 
+// isOwnName reports whether cloud-init sets the property without it: a host name without a default is the name of the VirtualMachine.
+func isOwnName(p *property) bool { return p.key == "hostname" && p.value == "" }
+
 // delivery resolves DeliveryAuto.
 func (s *system) delivery() Delivery {
 	if s.options.Delivery != DeliveryAuto {
@@ -70,6 +73,9 @@ func (s *system) environment(all []property) {
 	b.WriteString("  <PlatformSection>\n    <Kind>KubeVirt</Kind>\n    <Version>1</Version>\n    <Vendor>KubeVirt</Vendor>\n    <Locale>en</Locale>\n  </PlatformSection>\n  <PropertySection>\n")
 	for _, p := range all {
 		value := attribute(p.value)
+		if p.Password && p.parameter == "" && p.value != "" {
+			s.note(ActionWarning, "property "+p.key, "the descriptor has a fixed password; it stands in the template, where users who may read the template can read it")
+		}
 		if p.parameter != "" {
 			value = "${" + p.parameter + "}"
 		}
@@ -101,6 +107,9 @@ func (s *system) cloudInit(all []property) {
 		p := &all[i]
 		value := "${" + p.parameter + "|yaml}"
 		switch {
+		case isOwnName(p):
+			s.note(ActionChanged, "property "+p.key, "the host name is the name of the VirtualMachine")
+			continue
 		case p.parameter == "":
 			s.note(ActionDropped, "property "+p.key, "the user data of cloud-init has only hostname, password and public-keys that users configure")
 			continue

@@ -45,6 +45,8 @@ type system struct {
 	objects                     []any
 	volumeNames                 []string
 	secretize                   bool
+	// repeats is the sum of repetitions in the patterns of properties.
+	repeats int64
 }
 
 // Import converts an envelope. It fails if an option does not fit the envelope, and if a system has no memory, or disks that are
@@ -173,7 +175,30 @@ func (s *system) template(name string, domain map[string]any) error {
 		s.parameters = append(s.parameters, plain.Parameter(plain.Dollar))
 	}
 	t.Spec.Parameters = s.parameters
+	if err := checkLimits(&t.Spec); err != nil {
+		return err
+	}
 	s.plan.Template = t
+	return nil
+}
+
+// Limits of the template engine and of the API.
+const (
+	maxParameters = 256
+	maxSpecBytes  = 512 << 10
+)
+
+func checkLimits(spec *v1beta1.VirtualMachineTemplateSpec) error {
+	if n := len(spec.Parameters); n > maxParameters {
+		return fmt.Errorf("it needs %d parameters, and a template has at most %d; choose another delivery of its properties", n, maxParameters)
+	}
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("encoding the template: %w", err)
+	}
+	if len(raw) > maxSpecBytes {
+		return fmt.Errorf("its template has %d KiB, and at most %d are accepted", len(raw)>>10, maxSpecBytes>>10)
+	}
 	return nil
 }
 

@@ -14,8 +14,13 @@ import (
 // unsafeInXML are the characters that an attribute in ovf-env.xml cannot contain as they are. Values of parameters are inserted as they are.
 const unsafeInXML = `<&"`
 
-// maxRepeat is the largest number of repetitions in a pattern (RE2).
-const maxRepeat = 1000
+const (
+	// maxRepeat is the largest number of repetitions in a pattern (RE2).
+	maxRepeat = 1000
+
+	// maxRepeats is the largest sum of repetitions in the patterns of all properties of a template, for the engine's limit on patterns.
+	maxRepeats = 3000
+)
 
 // property is a property and what becomes of it.
 type property struct {
@@ -47,7 +52,7 @@ func (s *system) properties() {
 		return
 	}
 	for _, p := range s.all() {
-		if !p.UserConfigurable || s.delivery() == DeliveryCloudInit && !s.isCloudInit(&p) {
+		if !p.UserConfigurable || s.delivery() == DeliveryCloudInit && (!s.isCloudInit(&p) || isOwnName(&p)) {
 			continue
 		}
 		s.byProperty[p.key] = s.declare(s.parameter(&p))
@@ -139,16 +144,21 @@ func (s *system) text(p *property, declared *v1beta1.Parameter, q qualifiers) {
 	if q.maxLength != nil {
 		most = *q.maxLength
 	}
+	longest := max(least, most)
 	switch {
-	case least > maxRepeat || most > maxRepeat || most >= 0 && most < least || least < 0:
-		s.note(ActionWarning, "property "+p.key, "its length is not checked: want at most %d characters", maxRepeat)
+	case longest > maxRepeat || most >= 0 && most < least || least < 0 || s.repeats+longest > maxRepeats:
+		s.note(ActionWarning, "property "+p.key, "its length is not checked: want at most %d characters, and %d for all properties together", maxRepeat, maxRepeats)
 		declared.Pattern = any + "*"
+		least = 0
 	case most >= 0:
 		declared.Pattern = fmt.Sprintf("%s{%d,%d}", any, least, most)
 	case least > 0:
 		declared.Pattern = fmt.Sprintf("%s{%d,}", any, least)
 	case any != ".":
 		declared.Pattern = any + "*"
+	}
+	if least > 0 || most >= 0 {
+		s.repeats += longest
 	}
 	declared.Required = least > 0
 }
