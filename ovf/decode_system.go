@@ -128,7 +128,7 @@ func (d *decoder) system(e *Element, outer collection) error {
 			return err
 		case known:
 		case isFormat(c.Space) && c.Local == "OperatingSystemSection":
-			err = d.operatingSystem(c, &system.OperatingSystem)
+			d.operatingSystem(c, &system.OperatingSystem)
 		case isFormat(c.Space) && c.Local == "VirtualHardwareSection":
 			if hardware++; hardware > 1 {
 				d.warn(c, "is an alternative to the first VirtualHardwareSection and is ignored")
@@ -191,7 +191,7 @@ func (d *decoder) duplicates(e *Element, system *System) error {
 	return nil
 }
 
-func (d *decoder) operatingSystem(e *Element, system *OperatingSystem) error {
+func (d *decoder) operatingSystem(e *Element, system *OperatingSystem) {
 	// Exporters of 0.9 write an ID that is no number.
 	system.ID, _ = strconv.Atoi(e.Attribute("id"))
 	system.Version, system.Description = e.Attribute("version"), d.text(e, "Description")
@@ -201,7 +201,6 @@ func (d *decoder) operatingSystem(e *Element, system *OperatingSystem) error {
 			system.VirtualBox = c.Text
 		}
 	}
-	return nil
 }
 
 func (d *decoder) product(e *Element) (Product, error) {

@@ -65,14 +65,22 @@ func restore(e *ovf.Envelope, options *Options) (*SystemPlan, error) {
 		if c.Local != "Disk" {
 			continue
 		}
-		disk := e.Disk(c.Attribute("diskId"))
-		if disk == nil || e.File(disk.FileRef) == nil || c.Attribute("claim") == "" {
-			return nil, fmt.Errorf("converting the OVF: the section of the template refers to the disk %q, which the package does not have", c.Attribute("diskId"))
+		file := e.File(c.Attribute("fileRef"))
+		if file == nil || c.Attribute("claim") == "" {
+			return nil, fmt.Errorf("converting the OVF: the section of the template refers to the file %q, which the package does not have, or names no claim", c.Attribute("fileRef"))
 		}
-		d := Disk{Volume: c.Attribute("volume"), Claim: c.Attribute("claim"), File: e.File(disk.FileRef).Href, Format: disk.Format, Capacity: disk.Capacity}
+		d := Disk{Volume: c.Attribute("volume"), Claim: c.Attribute("claim"), File: file.Href, Capacity: -1, CDROM: c.Attribute("cdrom") == "true"}
+		if d.CDROM {
+			d.Format, d.Capacity = ovf.FormatISO, file.Size
+		}
+		for _, disk := range e.Disks {
+			if disk.FileRef == file.ID {
+				d.Format, d.Capacity = disk.Format, disk.Capacity
+			}
+		}
 		claims[d.Claim] = c.Attribute("namespace")
 		plan.Disks = append(plan.Disks, d)
-		plan.Notes = append(plan.Notes, Note{ActionKept, "disk " + disk.ID, "the PersistentVolumeClaim " + d.Claim + " of the template"})
+		plan.Notes = append(plan.Notes, Note{ActionKept, "file " + d.File, "the PersistentVolumeClaim " + d.Claim + " of the template"})
 	}
 	if options.Name != "" {
 		t.Name = options.Name

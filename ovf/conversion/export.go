@@ -182,7 +182,9 @@ func (x *export) disks(guest map[string]any, options *ExportOptions) error {
 		number := strconv.Itoa(i + 1)
 		disk.File.ID = "file" + number
 		e.Files = append(e.Files, disk.File)
-		e.Disks = append(e.Disks, ovf.Disk{ID: "disk" + number, FileRef: disk.File.ID, Capacity: disk.Capacity, Populated: disk.Populated, Format: disk.Format})
+		if !isCD(guest, disk.Volume) {
+			e.Disks = append(e.Disks, ovf.Disk{ID: "disk" + number, FileRef: disk.File.ID, Capacity: disk.Capacity, Populated: disk.Populated, Format: disk.Format})
+		}
 	}
 	exported := map[string]bool{}
 	for _, device := range list(at(guest, "domain", "devices")["disks"]) {
@@ -193,7 +195,7 @@ func (x *export) disks(guest map[string]any, options *ExportOptions) error {
 			continue
 		}
 		exported[name] = true
-		item := ovf.Item{Type: ovf.ResourceDisk, Name: name, HostResources: []string{"ovf:/disk/" + e.Disks[i].ID}}
+		item := ovf.Item{Type: ovf.ResourceDisk, Name: name, HostResources: []string{"ovf:/disk/disk" + strconv.Itoa(i+1)}}
 		bus := text(at(device, "disk")["bus"])
 		if cdrom, found := device["cdrom"].(map[string]any); found {
 			item.Type, item.SubType, item.HostResources = ovf.ResourceCD, "vmware.cdrom.iso", []string{"ovf:/file/" + e.Files[i].ID}
@@ -205,14 +207,25 @@ func (x *export) disks(guest map[string]any, options *ExportOptions) error {
 		item.Parent, item.AddressOnParent = position(bus)
 		x.add(item)
 	}
-	for _, disk := range options.Disks {
+	for i, disk := range options.Disks {
 		if !exported[disk.Volume] {
-			item := ovf.Item{Type: ovf.ResourceDisk, Name: disk.Volume, HostResources: []string{"ovf:/disk/disk" + strconv.Itoa(slices.IndexFunc(options.Disks, func(d ExportDisk) bool { return d.Volume == disk.Volume })+1)}}
+			// KubeVirt adds a disk for a volume without one.
+			item := ovf.Item{Type: ovf.ResourceDisk, Name: disk.Volume, HostResources: []string{"ovf:/disk/disk" + strconv.Itoa(i+1)}}
 			item.Parent, item.AddressOnParent = position("")
 			x.add(item)
 		}
 	}
 	return nil
+}
+
+// isCD reports whether the device of a volume is a CD drive, whose file is no disk in a descriptor.
+func isCD(guest map[string]any, volume string) bool {
+	for _, device := range list(at(guest, "domain", "devices")["disks"]) {
+		if text(device["name"]) == volume {
+			return device["cdrom"] != nil
+		}
+	}
+	return false
 }
 
 // models are VMware's adapters by KubeVirt's models.
@@ -296,10 +309,14 @@ func (x *export) embed(t *v1beta1.VirtualMachineTemplate, options *ExportOptions
 			x.note(ActionWarning, "volume "+disk.Volume, "the template makes it from something else than a PersistentVolumeClaim; an import of the template does not use the disk of the package")
 			continue
 		}
-		section.Children = append(section.Children, &ovf.Element{Space: Namespace, Local: "Disk", Attributes: []ovf.Attribute{
-			{Space: Namespace, Local: "diskId", Value: "disk" + strconv.Itoa(i+1)}, {Space: Namespace, Local: "volume", Value: disk.Volume},
+		attributes := []ovf.Attribute{
+			{Space: Namespace, Local: "fileRef", Value: "file" + strconv.Itoa(i+1)}, {Space: Namespace, Local: "volume", Value: disk.Volume},
 			{Space: Namespace, Local: "claim", Value: claim.name}, {Space: Namespace, Local: "namespace", Value: claim.namespace},
-		}})
+		}
+		if isCD(at(options.VM, "spec", "template", "spec"), disk.Volume) {
+			attributes = append(attributes, ovf.Attribute{Space: Namespace, Local: "cdrom", Value: "true"})
+		}
+		section.Children = append(section.Children, &ovf.Element{Space: Namespace, Local: "Disk", Attributes: attributes})
 	}
 	e.Extensions = append(e.Extensions, section)
 }

@@ -207,7 +207,7 @@ func TestEmbeddedTemplatesThatAreRejected(t *testing.T) {
 		}
 	}
 	exported.Envelope.Extensions[0].Children[2].Attributes[0].Value = "none"
-	const want = `converting the OVF: the section of the template refers to the disk "none", which the package does not have`
+	const want = `converting the OVF: the section of the template refers to the file "none", which the package does not have, or names no claim`
 	if _, err := conversion.Import(exported.Envelope, conversion.Options{Template: exported.Template}); err == nil || err.Error() != want {
 		t.Errorf("an unknown disk: got %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto"
 	"fmt"
 	"io"
+	"path"
 	"regexp"
 	"strings"
 
@@ -82,7 +83,7 @@ func (c *contents) admit(header *tar.Header) (Member, error) {
 
 // metadata reads a descriptor, manifest or certificate. It returns false if the member is another file.
 func (c *contents) metadata(member Member, r io.Reader) (bool, error) {
-	_, extension, _ := cutLast(strings.ToLower(member.Name), ".")
+	extension := strings.TrimPrefix(path.Ext(strings.ToLower(member.Name)), ".")
 	var name *string
 	limit := int64(MaxManifestBytes)
 	switch extension {
@@ -121,14 +122,6 @@ func (c *contents) metadata(member Member, r io.Reader) (bool, error) {
 		c.certificate, err = parseCertificate(member.Name, raw)
 	}
 	return true, err
-}
-
-// cutLast slices a text around the last separator.
-func cutLast(text, separator string) (before, after string, found bool) {
-	if i := strings.LastIndex(text, separator); i >= 0 {
-		return text[:i], text[i+len(separator):], true
-	}
-	return text, "", false
 }
 
 // expect indexes the members that hold the files of the descriptor.

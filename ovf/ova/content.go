@@ -2,6 +2,7 @@ package ova
 
 import (
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 
@@ -45,7 +46,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 		return n, fail(b.name, "expands to more than %d bytes, the limit for a file of this disk capacity", b.limit)
 	}
 	b.left -= int64(n)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		err = broken(b.name, err)
 	}
 	return n, err

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/vmstencil/stencil/ovf"
@@ -218,7 +220,7 @@ func memberSize(size int64) int64 {
 // Sign writes an OVA with the same descriptor and files and a new manifest and signature. The members get the name of the descriptor. It compares
 // digests with the old manifest, if there is one, before it writes the signature.
 func Sign(w io.Writer, p *Package, signer *Signer) error {
-	name, _, _ := cutLast(p.DescriptorName(), ".")
+	name := strings.TrimSuffix(p.DescriptorName(), path.Ext(p.DescriptorName()))
 	options := WriterOptions{Name: name, Signer: signer}
 	files := append([]ovf.File(nil), p.contents.envelope.Files...)
 	for i := range files {

@@ -131,7 +131,7 @@ func (g *dictionaryGuard) chunk() error {
 	if b == nil {
 		return err
 	}
-	size := int64(1)
+	var size int64
 	switch control := b[0]; {
 	case control == 0:
 		// The end of the block, its padding and its check.
