@@ -80,6 +80,9 @@ type decoder struct {
 }
 
 func (d *decoder) warn(e *Element, message string, arguments ...any) {
+	if len(d.envelope.Warnings) == MaxWarnings {
+		return
+	}
 	d.envelope.Warnings = append(d.envelope.Warnings, Warning{Line: e.line, Path: e.path(), Message: fmt.Sprintf(message, arguments...)})
 }
 

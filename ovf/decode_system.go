@@ -146,6 +146,12 @@ func (d *decoder) system(e *Element, outer collection) error {
 			return err
 		}
 	}
+	length := 0
+	for _, text := range annotation {
+		if length += len(text) + 1; length > MaxAnnotationBytes {
+			return e.fail("its annotations are longer than %d KiB", MaxAnnotationBytes>>10)
+		}
+	}
 	system.Annotation = strings.Join(annotation, "\n")
 	for _, extension := range system.Extensions {
 		if extension.Space == namespaceVirtualBox {

@@ -53,6 +53,7 @@ func TestMalformedDescriptorsAreRejected(t *testing.T) {
 		"too many disks":          {head + "<DiskSection>" + repeat(257, `<Disk ovf:diskId="%d" ovf:capacity="1"/>`) + "</DiskSection>" + tail, "OVF descriptor, line 1, Envelope/DiskSection: contains more than 256 disks"},
 		"too many items":          {system("<VirtualHardwareSection>" + strings.Repeat("<Item><rasd:ResourceType>1</rasd:ResourceType></Item>", 1025) + "</VirtualHardwareSection>"), "OVF descriptor, line 2, Envelope/VirtualSystem[vm]/VirtualHardwareSection: contains more than 1024 items"},
 		"too many properties":     {system("<ProductSection>" + repeat(513, `<Property ovf:key="%d" ovf:type="string"/>`) + "</ProductSection>"), "OVF descriptor, line 2, Envelope/VirtualSystem[vm]: has 513 properties; at most 512 are accepted"},
+		"a long annotation":       {system("<AnnotationSection><Annotation>" + strings.Repeat("x", 64<<10) + "</Annotation></AnnotationSection>"), "OVF descriptor, line 2, Envelope/VirtualSystem[vm]: its annotations are longer than 64 KiB"},
 		"a file without a name":   {head + "\n<References><File ovf:id=\"f\"/></References>" + tail, "OVF descriptor, line 2, Envelope/References/File[f]: the file has no href"},
 		"a file twice":            {head + `<References><File ovf:id="f" ovf:href="a"/><File ovf:id="g" ovf:href="a"/></References>` + tail, `OVF descriptor, line 1, Envelope/References/File[g]: the file "a" is referred to twice`},
 		"an ID of files twice":    {head + `<References><File ovf:id="f" ovf:href="a"/><File ovf:id="f" ovf:href="b"/></References>` + tail, "OVF descriptor, line 1, Envelope/References/File[f]: the ID is not unique"},
@@ -128,6 +129,13 @@ func TestOptionalContentIsReported(t *testing.T) {
 	fan := envelope.Systems[0].Extensions[0]
 	if fan.Local != "FanSection" || fan.Attribute("speed") != "9" || fan.ChildText("Blade") != "2" {
 		t.Errorf("extension %+v", fan)
+	}
+}
+
+func TestWarningsAreLimited(t *testing.T) {
+	envelope, err := ovf.Decode(strings.NewReader(head + "<References>" + strings.Repeat("<acme:Blob/>", 300) + "</References>" + tail))
+	if err != nil || len(envelope.Warnings) != ovf.MaxWarnings {
+		t.Errorf("%d warnings, %v", len(envelope.Warnings), err)
 	}
 }
 

@@ -32,6 +32,12 @@ const (
 	// MaxChunks is the maximum number of parts of one referenced file.
 	MaxChunks = 10_000
 
+	// MaxAnnotationBytes is the largest size of the annotation of a virtual system, those of its collections included.
+	MaxAnnotationBytes = 64 << 10
+
+	// MaxWarnings is the maximum number of warnings. Further ones are left out.
+	MaxWarnings = 256
+
 	// maxShown is the number of bytes of an offending value in a message.
 	maxShown = 64
 )

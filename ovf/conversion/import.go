@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/ovf"
 	"github.com/vmstencil/stencil/template/plain"
@@ -161,6 +162,10 @@ func (s *system) template(name string, domain map[string]any) error {
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "VirtualMachineTemplate"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.options.Namespace, Annotations: s.describe()},
 		Spec:       v1beta1.VirtualMachineTemplateSpec{VirtualMachine: &runtime.RawExtension{Raw: raw}, Secretize: s.secretize},
+	}
+	if len(s.plan.Disks) > 0 {
+		t.Labels = map[string]string{contract.LabelDiskAccess: contract.DiskAccessLend}
+		s.note(ActionChanged, "disks", "users who may use the template get copies of its disks (label %s=%s)", contract.LabelDiskAccess, contract.DiskAccessLend)
 	}
 	dollar := strings.Contains(string(raw), "${"+plain.Dollar+"}")
 	for _, object := range s.objects {

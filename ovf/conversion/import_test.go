@@ -61,23 +61,25 @@ func TestWhatCannotBeImported(t *testing.T) {
 		options conversion.Options
 		want    string
 	}{
-		"no memory":                {text: envelope("", ""), want: `converting the virtual system vm: it has 0 bytes of memory in configuration "small"; want at least 1 MiB`},
-		"little memory":            {text: envelope("", item(2, 4, "VirtualQuantity", "512")), want: `converting the virtual system vm: it has 512 bytes of memory in configuration "small"; want at least 1 MiB`},
-		"too much memory":          {text: envelope("", item(2, 4, "VirtualQuantity", "9007199254740992", "AllocationUnits", "KB")), want: "converting the virtual system vm: the item memory 2 (line 8): 9007199254740992 KB is more than 2^63-1 bytes"},
-		"memory of two items":      {text: envelope("", item(2, 4, "VirtualQuantity", "9223372036854775807")+item(3, 4, "VirtualQuantity", "1")), want: "converting the virtual system vm: it has more than 2^63-1 bytes of memory"},
-		"memory in hertz":          {text: envelope("", item(2, 4, "VirtualQuantity", "5", "AllocationUnits", "hertz")), want: `converting the virtual system vm: the item memory 2 (line 8): the unit "hertz" is not supported; use a unit such as byte or byte * 2^30`},
-		"too many processors":      {text: envelope("", item(3, 3, "VirtualQuantity", "18446744073709551615")), want: "converting the virtual system vm: it has more than 2^32-1 processors"},
-		"a difference":             {text: envelope("", memory+disk(3, "delta")), want: "converting the virtual system vm: the disk delta is a difference to d; export it as a whole"},
-		"a huge disk":              {text: envelope("", memory+disk(3, "huge")), want: "converting the virtual system vm: the disk huge has 9223372036854775807 bytes; want at most 2^62"},
-		"an empty disk of no size": {text: envelope("", memory+disk(3, "none")), want: "converting the virtual system vm: the disk none is empty and has no capacity"},
-		"very many properties":     {text: envelope("<ProductSection>"+properties(256, `ovf:userConfigurable="true"`)+"</ProductSection>", memory), want: "converting the virtual system vm: it needs 257 parameters, and a template has at most 256; choose another delivery of its properties"},
-		"a large annotation":       {text: envelope(`<ProductSection><Property ovf:key="a" ovf:value="`+strings.Repeat("x", 600<<10)+`"/></ProductSection>`, memory), want: "converting the virtual system vm: its template has 601 KiB, and at most 512 are accepted"},
-		"an unknown option":        {text: envelope("", memory), options: conversion.Options{Configuration: "huge"}, want: `converting the OVF: there is no deployment option "huge"; the package has ["small" "large"]`},
-		"an unknown network":       {text: envelope("", memory), options: conversion.Options{Networks: map[string]string{"c": "lan"}}, want: `converting the OVF: there is no network "c"; the package has ["a" "b"]`},
-		"two networks of pods":     {text: envelope("", memory), options: conversion.Options{Networks: map[string]string{"a": "pod", "b": "pod"}}, want: "converting the OVF: KubeVirt has one network of pods, and several networks are mapped to it"},
-		"an unknown bus":           {text: envelope("", memory), options: conversion.Options{DiskBus: "ide"}, want: `converting the OVF: there is no bus "ide"; want sata, scsi or virtio`},
-		"an unknown delivery":      {text: envelope("", memory), options: conversion.Options{Delivery: "Mail"}, want: `converting the OVF: there is no delivery "Mail"; want Environment, CloudInit or None`},
-		"a template of no package": {text: envelope("", memory), options: conversion.Options{Template: []byte("{}")}, want: "converting the OVF: the package carries no template, but one is given"},
+		"no memory":                 {text: envelope("", ""), want: `converting the virtual system vm: it has 0 bytes of memory in configuration "small"; want at least 1 MiB`},
+		"little memory":             {text: envelope("", item(2, 4, "VirtualQuantity", "512")), want: `converting the virtual system vm: it has 512 bytes of memory in configuration "small"; want at least 1 MiB`},
+		"too much memory":           {text: envelope("", item(2, 4, "VirtualQuantity", "9007199254740992", "AllocationUnits", "KB")), want: "converting the virtual system vm: the item memory 2 (line 8): 9007199254740992 KB is more than 2^63-1 bytes"},
+		"memory of two items":       {text: envelope("", item(2, 4, "VirtualQuantity", "9223372036854775807")+item(3, 4, "VirtualQuantity", "1")), want: "converting the virtual system vm: it has more than 2^63-1 bytes of memory"},
+		"memory in hertz":           {text: envelope("", item(2, 4, "VirtualQuantity", "5", "AllocationUnits", "hertz")), want: `converting the virtual system vm: the item memory 2 (line 8): the unit "hertz" is not supported; use a unit such as byte or byte * 2^30`},
+		"too many processors":       {text: envelope("", item(3, 3, "VirtualQuantity", "18446744073709551615")), want: "converting the virtual system vm: it has more than 2^32-1 processors"},
+		"a difference":              {text: envelope("", memory+disk(3, "delta")), want: "converting the virtual system vm: the disk delta is a difference to d; export it as a whole"},
+		"a huge disk":               {text: envelope("", memory+disk(3, "huge")), want: "converting the virtual system vm: the disk huge has 9223372036854775807 bytes; want at most 2^62"},
+		"an empty disk of no size":  {text: envelope("", memory+disk(3, "none")), want: "converting the virtual system vm: the disk none is empty and has no capacity"},
+		"very many properties":      {text: envelope("<ProductSection>"+properties(256, `ovf:userConfigurable="true"`)+"</ProductSection>", memory), want: "converting the virtual system vm: it needs 257 parameters, and a template has at most 256; choose another delivery of its properties"},
+		"a large annotation":        {text: envelope(`<ProductSection><Property ovf:key="a" ovf:value="`+strings.Repeat("x", 600<<10)+`"/></ProductSection>`, memory), want: "converting the virtual system vm: its template has 601 KiB, and at most 512 are accepted"},
+		"an unknown option":         {text: envelope("", memory), options: conversion.Options{Configuration: "huge"}, want: `converting the OVF: there is no deployment option "huge"; the package has ["small" "large"]`},
+		"an unknown network":        {text: envelope("", memory), options: conversion.Options{Networks: map[string]string{"c": "lan"}}, want: `converting the OVF: there is no network "c"; the package has ["a" "b"]`},
+		"two networks of pods":      {text: envelope("", memory), options: conversion.Options{Networks: map[string]string{"a": "pod", "b": "pod"}}, want: "converting the OVF: KubeVirt has one network of pods, and several networks are mapped to it"},
+		"a network that is no name": {text: envelope("", memory), options: conversion.Options{Networks: map[string]string{"a": "${NAME}"}}, want: `converting the OVF: the network "a" is mapped to "${NAME}"; want pod, NAME or NAMESPACE/NAME`},
+		"a class that is no name":   {text: envelope("", memory), options: conversion.Options{StorageClass: "Fast!"}, want: `converting the OVF: the storage class "Fast!" is not the name of an object; want lower case letters, digits, hyphens and dots`},
+		"an unknown bus":            {text: envelope("", memory), options: conversion.Options{DiskBus: "ide"}, want: `converting the OVF: there is no bus "ide"; want sata, scsi or virtio`},
+		"an unknown delivery":       {text: envelope("", memory), options: conversion.Options{Delivery: "Mail"}, want: `converting the OVF: there is no delivery "Mail"; want Environment, CloudInit or None`},
+		"a template of no package":  {text: envelope("", memory), options: conversion.Options{Template: []byte("{}")}, want: "converting the OVF: the package carries no template, but one is given"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := conversion.Import(decode(t, tc.text), tc.options)
@@ -214,27 +216,31 @@ func TestPropertiesBecomeParameters(t *testing.T) {
 		attributes string
 		want       v1beta1.Parameter
 	}{
-		"text":                   {`ovf:type="string" ovf:value="x"`, v1beta1.Parameter{Value: "x", Pattern: `[^<&"]*`}},
-		"a length":               {`ovf:type="string" ovf:qualifiers="MinLen(2),MaxLen(9)"`, v1beta1.Parameter{Pattern: `[^<&"]{2,9}`, Required: true}},
-		"a least length":         {`ovf:type="string" ovf:qualifiers="MinLen(2)"`, v1beta1.Parameter{Pattern: `[^<&"]{2,}`, Required: true}},
-		"a length beyond RE2":    {`ovf:type="string" ovf:qualifiers="MaxLen(65535)"`, v1beta1.Parameter{Pattern: `[^<&"]*`}},
-		"a contradictory length": {`ovf:type="string" ovf:qualifiers="MinLen(5) MaxLen(1)"`, v1beta1.Parameter{Pattern: `[^<&"]*`}},
-		"values":                 {`ovf:type="string" ovf:qualifiers='ValueMap{"a b","c,d", e}' ovf:value="c,d"`, v1beta1.Parameter{Enum: []string{"a b", "c,d", "e"}, Value: "c,d"}},
-		"a default of no value":  {`ovf:type="string" ovf:qualifiers='ValueMap{"a"}' ovf:value="b"`, v1beta1.Parameter{Enum: []string{"a"}}},
-		"values of XML":          {`ovf:type="string" ovf:qualifiers='ValueMap{"a&amp;b"}'`, v1beta1.Parameter{Pattern: `[^<&"]*`}},
-		"a default of XML":       {`ovf:type="string" ovf:value="a&lt;b"`, v1beta1.Parameter{Pattern: `[^<&"]*`}},
-		"true":                   {`ovf:type="boolean" ovf:value="True"`, v1beta1.Parameter{Type: "bool", Value: "true"}},
-		"neither true nor false": {`ovf:type="boolean" ovf:value="maybe"`, v1beta1.Parameter{Type: "bool", Value: "false"}},
-		"a small integer":        {`ovf:type="uint8" ovf:value="255"`, v1beta1.Parameter{Type: "int", Minimum: one(0), Maximum: one(255), Value: "255"}},
-		"a signed integer":       {`ovf:type="sint16"`, v1beta1.Parameter{Type: "int", Minimum: one(-32768), Maximum: one(32767)}},
-		"a large integer":        {`ovf:type="uint64"`, v1beta1.Parameter{Type: "int", Minimum: one(0)}},
-		"a large signed integer": {`ovf:type="sint64"`, v1beta1.Parameter{Type: "int"}},
-		"VMware's integer":       {`ovf:type="int" ovf:qualifiers="MinValue(1) MaxValue(9)" ovf:value="10"`, v1beta1.Parameter{Type: "int", Minimum: one(1), Maximum: one(9)}},
-		"integers":               {`ovf:type="uint8" ovf:qualifiers='ValueMap{"1","2"}' ovf:value="2"`, v1beta1.Parameter{Type: "int", Minimum: one(0), Maximum: one(255), Enum: []string{"1", "2"}, Value: "2"}},
-		"a number":               {`ovf:type="real32" ovf:value="-1.5e3"`, v1beta1.Parameter{Pattern: `-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?`, Value: "-1.5e3"}},
-		"a password":             {`ovf:type="string" ovf:password="true" ovf:value="secret"`, v1beta1.Parameter{Pattern: `[^<&"]*`, Sensitive: true, Generate: "expression", From: "[a-zA-Z0-9]{20}"}},
-		"a short password":       {`ovf:type="password" ovf:qualifiers="MaxLen(8)"`, v1beta1.Parameter{Pattern: `[^<&"]{0,8}`, Sensitive: true, Generate: "expression", From: "[a-zA-Z0-9]{8}"}},
-		"a long password":        {`ovf:type="password" ovf:qualifiers="MinLen(30)"`, v1beta1.Parameter{Pattern: `[^<&"]{30,}`, Required: true, Sensitive: true, Generate: "expression", From: "[a-zA-Z0-9]{30}"}},
+		"text":                     {`ovf:type="string" ovf:value="x"`, v1beta1.Parameter{Value: "x", Pattern: `[^<&"]*`}},
+		"a length":                 {`ovf:type="string" ovf:qualifiers="MinLen(2),MaxLen(9)"`, v1beta1.Parameter{Pattern: `[^<&"]{2,9}`, Required: true}},
+		"a least length":           {`ovf:type="string" ovf:qualifiers="MinLen(2)"`, v1beta1.Parameter{Pattern: `[^<&"]{2,}`, Required: true}},
+		"a length beyond RE2":      {`ovf:type="string" ovf:qualifiers="MaxLen(65535)"`, v1beta1.Parameter{Pattern: `[^<&"]*`}},
+		"a contradictory length":   {`ovf:type="string" ovf:qualifiers="MinLen(5) MaxLen(1)"`, v1beta1.Parameter{Pattern: `[^<&"]*`}},
+		"values":                   {`ovf:type="string" ovf:qualifiers='ValueMap{"a b","c,d", e}' ovf:value="c,d"`, v1beta1.Parameter{Enum: []string{"a b", "c,d", "e"}, Value: "c,d"}},
+		"a default of no value":    {`ovf:type="string" ovf:qualifiers='ValueMap{"a"}' ovf:value="b"`, v1beta1.Parameter{Enum: []string{"a"}}},
+		"values of XML":            {`ovf:type="string" ovf:qualifiers='ValueMap{"a&amp;b"}'`, v1beta1.Parameter{Pattern: `[^<&"]*`}},
+		"a default of XML":         {`ovf:type="string" ovf:value="a&lt;b"`, v1beta1.Parameter{Pattern: `[^<&"]*`}},
+		"true":                     {`ovf:type="boolean" ovf:value="True"`, v1beta1.Parameter{Type: "bool", Value: "true"}},
+		"neither true nor false":   {`ovf:type="boolean" ovf:value="maybe"`, v1beta1.Parameter{Type: "bool", Value: "false"}},
+		"a small integer":          {`ovf:type="uint8" ovf:value="255"`, v1beta1.Parameter{Type: "int", Minimum: one(0), Maximum: one(255), Value: "255"}},
+		"a signed integer":         {`ovf:type="sint16"`, v1beta1.Parameter{Type: "int", Minimum: one(-32768), Maximum: one(32767)}},
+		"a large integer":          {`ovf:type="uint64"`, v1beta1.Parameter{Type: "int", Minimum: one(0)}},
+		"a large signed integer":   {`ovf:type="sint64"`, v1beta1.Parameter{Type: "int"}},
+		"VMware's integer":         {`ovf:type="int" ovf:qualifiers="MinValue(1) MaxValue(9)" ovf:value="10"`, v1beta1.Parameter{Type: "int", Minimum: one(1), Maximum: one(9)}},
+		"integers":                 {`ovf:type="uint8" ovf:qualifiers='ValueMap{"1","2"}' ovf:value="2"`, v1beta1.Parameter{Type: "int", Minimum: one(0), Maximum: one(255), Enum: []string{"1", "2"}, Value: "2"}},
+		"an empty range":           {`ovf:type="uint8" ovf:qualifiers="MinValue(9) MaxValue(1)"`, v1beta1.Parameter{Type: "int"}},
+		"integers beyond the type": {`ovf:type="uint8" ovf:qualifiers='ValueMap{"01","2","2","300"}'`, v1beta1.Parameter{Type: "int", Minimum: one(0), Maximum: one(255), Enum: []string{"2"}}},
+		"a password of a number":   {`ovf:type="real32" ovf:password="true"`, v1beta1.Parameter{Pattern: `-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?`, Sensitive: true}},
+		"a very long password":     {`ovf:type="password" ovf:qualifiers="MinLen(300)"`, v1beta1.Parameter{Pattern: `[^<&"]{300,}`, Required: true, Sensitive: true}},
+		"a number":                 {`ovf:type="real32" ovf:value="-1.5e3"`, v1beta1.Parameter{Pattern: `-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?`, Value: "-1.5e3"}},
+		"a password":               {`ovf:type="string" ovf:password="true" ovf:value="secret"`, v1beta1.Parameter{Pattern: `[^<&"]*`, Sensitive: true, Generate: "expression", From: "[a-zA-Z0-9]{20}"}},
+		"a short password":         {`ovf:type="password" ovf:qualifiers="MaxLen(8)"`, v1beta1.Parameter{Pattern: `[^<&"]{0,8}`, Sensitive: true, Generate: "expression", From: "[a-zA-Z0-9]{8}"}},
+		"a long password":          {`ovf:type="password" ovf:qualifiers="MinLen(30)"`, v1beta1.Parameter{Pattern: `[^<&"]{30,}`, Required: true, Sensitive: true, Generate: "expression", From: "[a-zA-Z0-9]{30}"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := importText(t, envelope(`<ProductSection><Property ovf:key="p-1" ovf:userConfigurable="true" `+tc.attributes+`/></ProductSection>`, memory), conversion.Options{})
@@ -242,7 +248,11 @@ func TestPropertiesBecomeParameters(t *testing.T) {
 			if diff := cmp.Diff(tc.want, plan.Template.Spec.Parameters[1]); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			render(t, plan.Template, values(plan.Template))
+			given := values(plan.Template)
+			if strings.Contains(tc.want.Pattern, "300") {
+				given["P_1"] = strings.Repeat("x", 300)
+			}
+			render(t, plan.Template, given)
 		})
 	}
 }

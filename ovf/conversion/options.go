@@ -3,7 +3,10 @@ package conversion
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/vmstencil/stencil/ovf"
 )
@@ -58,6 +61,8 @@ type Options struct {
 	Template []byte
 }
 
+var attachment = regexp.MustCompile("^(" + patternNetwork + ")$")
+
 func (o *Options) check(e *ovf.Envelope) error {
 	switch {
 	case !slices.Contains([]string{"", BusSATA, BusSCSI, BusVirtio}, o.DiskBus):
@@ -72,8 +77,20 @@ func (o *Options) check(e *ovf.Envelope) error {
 		}
 		return fmt.Errorf("converting the OVF: there is no deployment option %q; the package has %q", o.Configuration, ids)
 	}
+	names := map[string]string{"storage class": o.StorageClass, "template name": o.Name, "namespace": o.Namespace}
+	if o.Preference != nil {
+		names["preference"] = *o.Preference
+	}
+	for kind, name := range names {
+		if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return fmt.Errorf("converting the OVF: the %s %q is not the name of an object; want lower case letters, digits, hyphens and dots", kind, name)
+		}
+	}
 	pods := 0
 	for name, target := range o.Networks {
+		if !attachment.MatchString(target) {
+			return fmt.Errorf("converting the OVF: the network %q is mapped to %q; want %s, NAME or NAMESPACE/NAME", name, target, PodNetwork)
+		}
 		if !slices.ContainsFunc(networks(e), func(known string) bool { return known == name }) {
 			return fmt.Errorf("converting the OVF: there is no network %q; the package has %q", name, networks(e))
 		}

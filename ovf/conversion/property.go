@@ -18,6 +18,9 @@ const (
 	// maxRepeat is the largest number of repetitions in a pattern (RE2).
 	maxRepeat = 1000
 
+	// maxEnum is the maximum number of values of a parameter.
+	maxEnum = 256
+
 	// maxRepeats is the largest sum of repetitions in the patterns of all properties of a template, for the engine's limit on patterns.
 	maxRepeats = 3000
 )
@@ -113,11 +116,19 @@ func (s *system) integer(p *property, declared *v1beta1.Parameter, q qualifiers)
 	if q.maximum != nil {
 		declared.Maximum = q.maximum
 	}
+	if declared.Minimum != nil && declared.Maximum != nil && *declared.Minimum > *declared.Maximum {
+		s.note(ActionWarning, "property "+p.key, "its range is not checked: the minimum is above the maximum")
+		declared.Minimum, declared.Maximum = nil, nil
+	}
 	for _, value := range q.values {
-		if _, err := strconv.ParseInt(value, 10, 64); err == nil && !slices.Contains(declared.Enum, value) {
+		if number, err := strconv.ParseInt(value, 10, 64); err == nil && len(declared.Enum) < maxEnum && strconv.FormatInt(number, 10) == value && inRange(declared, number) && !slices.Contains(declared.Enum, value) {
 			declared.Enum = append(declared.Enum, value)
 		}
 	}
+}
+
+func inRange(p *v1beta1.Parameter, value int64) bool {
+	return (p.Minimum == nil || value >= *p.Minimum) && (p.Maximum == nil || value <= *p.Maximum)
 }
 
 // text sets the pattern or the list of values of a text.
@@ -126,7 +137,7 @@ func (s *system) text(p *property, declared *v1beta1.Parameter, q qualifiers) {
 	if s.delivery() == DeliveryCloudInit {
 		any = "."
 	}
-	if len(q.values) > 0 && len(q.values) <= 256 && !slices.ContainsFunc(q.values, func(v string) bool { return v == "" || len(v) > 1024 || strings.ContainsAny(v, unsafeInXML) }) {
+	if len(q.values) > 0 && len(q.values) <= maxEnum && !slices.ContainsFunc(q.values, func(v string) bool { return v == "" || len(v) > 1024 || strings.ContainsAny(v, unsafeInXML) }) {
 		for _, value := range q.values {
 			if !slices.Contains(declared.Enum, value) {
 				declared.Enum = append(declared.Enum, value)
@@ -166,25 +177,30 @@ func (s *system) text(p *property, declared *v1beta1.Parameter, q qualifiers) {
 // passwordLength is the length of generated passwords, unless the property allows less or requires more.
 const passwordLength = 20
 
+// maxGenerated is the maximum number of characters that one expression generates.
+const maxGenerated = 255
+
 // defaults generates passwords, and drops defaults that the declaration would reject.
 func (s *system) defaults(p *property, declared *v1beta1.Parameter) {
 	if p.Password && declared.Value != "" {
 		declared.Value = ""
 		s.note(ActionWarning, "property "+p.key, "the default of a password, which everyone with the package has, is dropped")
 	}
-	if p.Password && declared.Type == "" && len(declared.Enum) == 0 {
+	if p.Password && p.Type == "string" && len(declared.Enum) == 0 {
 		length := int64(passwordLength)
 		q := parseQualifiers(p.Qualifiers)
 		if q.maxLength != nil && *q.maxLength > 0 {
 			length = min(length, *q.maxLength)
 		}
-		if q.minLength != nil && *q.minLength <= 255 {
+		if q.minLength != nil {
 			length = max(length, *q.minLength)
 		}
-		declared.Generate, declared.From = v1beta1.GeneratorExpression, fmt.Sprintf("[a-zA-Z0-9]{%d}", length)
+		if length <= maxGenerated {
+			declared.Generate, declared.From = v1beta1.GeneratorExpression, fmt.Sprintf("[a-zA-Z0-9]{%d}", length)
+		}
 	}
 	if declared.Value != "" && !acceptable(declared) {
-		s.note(ActionWarning, "property "+p.key, "its default %q does not satisfy its declaration, or contains one of %s, and is dropped", declared.Value, unsafeInXML)
+		s.note(ActionWarning, "property "+p.key, "its default %.64q does not satisfy its declaration, or contains one of %s, and is dropped", declared.Value, unsafeInXML)
 		declared.Value = ""
 	}
 }
@@ -193,7 +209,7 @@ func (s *system) defaults(p *property, declared *v1beta1.Parameter) {
 func acceptable(p *v1beta1.Parameter) bool {
 	if p.Type == v1beta1.ParameterTypeInt {
 		value, err := strconv.ParseInt(p.Value, 10, 64)
-		if err != nil || strconv.FormatInt(value, 10) != p.Value || p.Minimum != nil && value < *p.Minimum || p.Maximum != nil && value > *p.Maximum {
+		if err != nil || strconv.FormatInt(value, 10) != p.Value || !inRange(p, value) {
 			return false
 		}
 	}
