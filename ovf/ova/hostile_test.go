@@ -187,12 +187,11 @@ func TestTruncatedArchivesAreRejected(t *testing.T) {
 }
 
 func TestBombsAreRejected(t *testing.T) {
-	// The disk has 1 MiB, so that the content may have 65 MiB and a bit.
-	const most = 1<<20 + 1<<15 + 64<<20
-	zeros := strings.Repeat("\x00", most+1)
+	// The disk has 1 MiB, so that the content may have 65 MiB and a bit. The bombs have 68 MiB, in streams one after the other.
+	zeros := strings.Repeat("\x00", 4<<20)
 	for name, tc := range map[string]struct{ compression, content, want string }{
-		"gzip":             {"gzip", gzipped(t, zeros), `OVA, member "a": expands to more than 68190208 bytes, the limit for a file of this disk capacity`},
-		"xz":               {"xz", xzipped(t, xz.WriterConfig{DictCap: 1 << 20}, zeros), `OVA, member "a": expands to more than 68190208 bytes, the limit for a file of this disk capacity`},
+		"gzip":             {"gzip", strings.Repeat(gzipped(t, zeros), 17), `OVA, member "a": expands to more than 68190208 bytes, the limit for a file of this disk capacity`},
+		"xz":               {"xz", strings.Repeat(xzipped(t, xz.WriterConfig{DictCap: 1 << 20}, zeros), 17), `OVA, member "a": expands to more than 68190208 bytes, the limit for a file of this disk capacity`},
 		"an xz dictionary": {"xz", largeDictionary(t, 0), `OVA, member "a": cannot be read: the xz dictionary is larger than 64 MiB; compress the file with xz -9 or less`},
 		"the second one":   {"xz", largeDictionary(t, 1), `OVA, member "a": cannot be read: the xz dictionary is larger than 64 MiB; compress the file with xz -9 or less`},
 		"no gzip":          {"gzip", "hello, this is text", `OVA, member "a": cannot be read: gzip: invalid header`},
