@@ -50,13 +50,14 @@ func (s *system) domain() (map[string]any, error) {
 	if memory < least {
 		return nil, fmt.Errorf("it has %d bytes of memory in configuration %q; want at least 1 MiB", memory, s.configuration)
 	}
-	cpu := map[string]any{"cores": max(processors, 1), "sockets": uint64(1)}
-	switch {
-	case cores > 1 && cores <= processors && processors%cores == 0:
-		cpu["cores"], cpu["sockets"] = cores, processors/cores
-	case cores == 0:
-		// VMware's and VirtualBox's default is a socket for each processor.
-		cpu["cores"], cpu["sockets"] = uint64(1), max(processors, 1)
+	// The default of VMware and VirtualBox is a socket for each processor.
+	cpu := map[string]any{"cores": uint64(1), "sockets": max(processors, 1)}
+	if cores > 1 {
+		if processors%cores == 0 {
+			cpu["cores"], cpu["sockets"] = cores, processors/cores
+		} else {
+			s.note(ActionChanged, "processors", "%d processors cannot be divided into sockets of %d cores; each is a socket", processors, cores)
+		}
 	}
 	s.note(ActionKept, "processors", "%v sockets with %v cores", cpu["sockets"], cpu["cores"])
 	s.note(ActionKept, "memory", "%s", quantity(memory))

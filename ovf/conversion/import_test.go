@@ -141,6 +141,17 @@ func TestAdaptersAndNetworks(t *testing.T) {
 	}
 }
 
+func TestProcessors(t *testing.T) {
+	for cores, want := range map[int]string{0: `{"cores":1,"sockets":6}`, 1: `{"cores":1,"sockets":6}`, 2: `{"cores":2,"sockets":3}`, 4: `{"cores":1,"sockets":6}`, 6: `{"cores":6,"sockets":1}`, 12: `{"cores":1,"sockets":6}`} {
+		text := strings.Replace(envelope("", memory), "<rasd:VirtualQuantity>6", fmt.Sprintf("<vmw:CoresPerSocket>%d</vmw:CoresPerSocket><rasd:VirtualQuantity>6", cores), 1)
+		plan := importText(t, text, conversion.Options{})
+		got, err := json.Marshal(guest(t, plan)["domain"].(map[string]any)["cpu"])
+		if err != nil || string(got) != want {
+			t.Errorf("%d cores for each socket: %s, want %s", cores, got, want)
+		}
+	}
+}
+
 func TestBusesOfDisks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		controller, bus, want string

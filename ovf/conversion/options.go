@@ -57,7 +57,8 @@ type Options struct {
 	// Preference is the name of a VirtualMachineClusterPreference for all systems. Nil chooses one for the operating system, and an empty name none.
 	Preference *string
 	Delivery   Delivery
-	// Template is the content of the file that [EmbeddedFile] returns. Nil makes templates from the descriptor.
+	// Template is the content of the file that [EmbeddedFile] returns. Nil makes templates from the descriptor. Otherwise
+	// only Name and Namespace apply.
 	Template []byte
 }
 

@@ -11,6 +11,7 @@ import (
 	"hash"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Manifest lists the digests of the members.
@@ -122,11 +123,22 @@ func newHasher(m *Manifest, name string) hasher {
 	return h
 }
 
+// parallelBytes is the size of writes from which several digests are computed at the same time.
+const parallelBytes = 16 << 10
+
 func (h hasher) Write(p []byte) (int, error) {
-	for _, each := range h {
-		// A hash never returns an error.
-		_, _ = each.Write(p)
+	if len(h) == 1 || len(p) < parallelBytes {
+		for _, each := range h {
+			// A hash never returns an error.
+			_, _ = each.Write(p)
+		}
+		return len(p), nil
 	}
+	var group sync.WaitGroup
+	for _, each := range h {
+		group.Go(func() { _, _ = each.Write(p) })
+	}
+	group.Wait()
 	return len(p), nil
 }
 
