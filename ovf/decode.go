@@ -52,6 +52,10 @@ func Decode(r io.Reader) (*Envelope, error) {
 		return nil, err
 	}
 	version, found := versions[root.Space]
+	if root.Space == "" {
+		// Some exporters qualify attributes only.
+		version, found = Version1, true
+	}
 	if root.Local != "Envelope" || !found {
 		return nil, root.fail("the root element is %s in namespace %s; want Envelope in namespace %s or %s", root.Local, shown(root.Space), namespace1, namespace2)
 	}
@@ -107,17 +111,18 @@ func required(e *Element) bool {
 
 func (d *decoder) decode(root *Element) error {
 	for _, e := range root.Children {
-		if isFormat(e.Space) && e.Local == "Strings" {
+		if isStrings(e) {
 			d.messages(e)
 		}
 	}
+	outer := collection{}
 	decoders := map[string]func(*Element) error{
 		"References": d.references, "DiskSection": d.disks, "NetworkSection": d.networks, "DeploymentOptionSection": d.configurations,
 	}
 	for _, e := range root.Children {
 		decode, found := decoders[e.Local]
 		switch {
-		case d.isIgnored(e):
+		case d.isIgnored(e), isStrings(e):
 		case !isFormat(e.Space):
 			if d.unknown(e) {
 				d.envelope.Extensions = append(d.envelope.Extensions, e)
@@ -126,15 +131,20 @@ func (d *decoder) decode(root *Element) error {
 			if err := decode(e); err != nil {
 				return err
 			}
-		case e.Local == "VirtualSystem" || e.Local == "VirtualSystemCollection", e.Local == "Strings", e.Local == "Info":
+		case e.Local == "VirtualSystem" || e.Local == "VirtualSystemCollection":
 		default:
-			if d.unknown(e) {
+			// Exporters of 0.9 have license agreements and products here; they are those of all systems.
+			known, err := d.common(e, &outer.products, &outer.licenses, &outer.annotation)
+			if err != nil {
+				return err
+			}
+			if !known && d.unknown(e) {
 				d.warn(e, "the section is not supported and is ignored; it is not required")
 			}
 		}
 	}
 	for _, e := range root.Children {
-		if err := d.content(e, collection{}); err != nil {
+		if err := d.content(e, outer); err != nil {
 			return err
 		}
 	}
@@ -142,6 +152,11 @@ func (d *decoder) decode(root *Element) error {
 		return root.fail("contains no VirtualSystem")
 	}
 	return d.check(root)
+}
+
+// isStrings reports whether an element has texts in another language. Examples of the specification have it in a namespace of its own.
+func isStrings(e *Element) bool {
+	return e.Local == "Strings" && (isFormat(e.Space) || strings.HasSuffix(e.Space, ".dmtf.org/ovf/strings/1"))
 }
 
 // messages reads texts in another language. Those of the envelope's language, or else the first, replace empty texts that refer to them.

@@ -20,6 +20,7 @@ var ignored = map[string]string{
 	"ResourceAllocationSection": "the resources of the collection are not limited or reserved",
 	"InstallSection":            "the system is not started once for its installation before it is used",
 	"BootDeviceSection":         "the boot devices are not applied; the first disk boots",
+	"CpuCompatibilitySection":   "the features of the processor are those of the cluster",
 	"IpAssignmentSection":       "IP addresses are not assigned by the platform",
 	"StorageSection":            "the storage profile is not applied",
 	"StorageGroupSection":       "the storage profile is not applied",

@@ -44,7 +44,7 @@ func TestMalformedDescriptorsAreRejected(t *testing.T) {
 		"too many elements":       {"<a>" + strings.Repeat("<b/>", 50_000), "OVF descriptor, line 1, a: contains more than 50000 elements"},
 		"too many attributes":     {"<a" + attributes(65) + "/>", "OVF descriptor, line 1: the element a has more than 64 attributes"},
 		"an attribute twice":      {`<a x="1" x="2"/>`, "OVF descriptor, line 1: the element a has the attribute x twice"},
-		"another format":          {"<domain/>", `OVF descriptor, line 1, domain: the root element is domain in namespace ""; want Envelope in namespace http://schemas.dmtf.org/ovf/envelope/1 or http://schemas.dmtf.org/ovf/envelope/2`},
+		"another format":          {`<domain xmlns="x"/>`, `OVF descriptor, line 1, domain: the root element is domain in namespace "x"; want Envelope in namespace http://schemas.dmtf.org/ovf/envelope/1 or http://schemas.dmtf.org/ovf/envelope/2`},
 		"no system":               {head + "</Envelope>", "OVF descriptor, line 1, Envelope: contains no VirtualSystem"},
 		"a system without ID":     {head + "<VirtualSystem/></Envelope>", `OVF descriptor, line 1, Envelope/VirtualSystem: id is ""; want 1 to 256 characters without control characters`},
 		"two systems of an ID":    {head + `<VirtualSystemCollection ovf:id="c"><VirtualSystem ovf:id="a"/><VirtualSystem ovf:id="a"/></VirtualSystemCollection></Envelope>`, "OVF descriptor, line 1, Envelope/VirtualSystemCollection[c]/VirtualSystem[a]: the ID is not unique"},
@@ -129,6 +129,24 @@ func TestOptionalContentIsReported(t *testing.T) {
 	fan := envelope.Systems[0].Extensions[0]
 	if fan.Local != "FanSection" || fan.Attribute("speed") != "9" || fan.ChildText("Blade") != "2" {
 		t.Errorf("extension %+v", fan)
+	}
+}
+
+func TestWhatOldExportersWrite(t *testing.T) {
+	for name, text := range map[string]string{
+		"a license of all systems":          head + `<EulaSection><License>Be nice.</License></EulaSection>` + tail,
+		"texts of a namespace of their own": head + `<ovfstr:Strings xmlns:ovfstr="http://schemas.dmtf.org/ovf/strings/1"><ovfstr:Msg ovf:msgid="l">Be nice.</ovfstr:Msg></ovfstr:Strings><VirtualSystem ovf:id="vm"><EulaSection><License ovf:msgid="l"/></EulaSection></VirtualSystem></Envelope>`,
+		"no default namespace":              `<Envelope xmlns:ovf="http://schemas.dmtf.org/ovf/envelope/1"><VirtualSystem ovf:id="vm"><EulaSection><License>Be nice.</License></EulaSection></VirtualSystem></Envelope>`,
+		"masks of processors":               head + `<VirtualSystem ovf:id="vm"><EulaSection><License>Be nice.</License></EulaSection><vmw:CpuCompatibilitySection><Info/></vmw:CpuCompatibilitySection></VirtualSystem></Envelope>`,
+	} {
+		envelope, err := ovf.Decode(strings.NewReader(text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff([]string{"Be nice."}, envelope.Systems[0].Licenses); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -17,6 +17,9 @@ func title(item *ovf.Item) string {
 	return fmt.Sprintf("%s %s", item.Type, name)
 }
 
+// leastMemory is the least memory of a VM in bytes.
+const leastMemory = 1 << 20
+
 // domain returns processors, memory and firmware.
 func (s *system) domain() (map[string]any, error) {
 	processors, cores, memory := uint64(0), uint64(0), int64(0)
@@ -32,7 +35,12 @@ func (s *system) domain() (map[string]any, error) {
 			processors = total
 			cores = max(cores, item.CoresPerSocket)
 		case ovf.ResourceMemory:
-			size, err := ovf.Bytes(item.Quantity, item.Units)
+			units := item.Units
+			if units == "" && item.Quantity < leastMemory {
+				units = "MegaBytes"
+				s.note(ActionWarning, title(item), "its unit is not declared; %d is taken as MiB", item.Quantity)
+			}
+			size, err := ovf.Bytes(item.Quantity, units)
 			if err != nil {
 				return nil, fmt.Errorf("the item %s (line %d): %w", title(item), item.Line, err)
 			}
@@ -46,8 +54,7 @@ func (s *system) domain() (map[string]any, error) {
 			s.note(ActionDropped, title(item), "reservation, limit and weight; the cluster's overcommitment applies")
 		}
 	}
-	const least = 1 << 20
-	if memory < least {
+	if memory < leastMemory {
 		return nil, fmt.Errorf("it has %d bytes of memory in configuration %q; want at least 1 MiB", memory, s.configuration)
 	}
 	// The default of VMware and VirtualBox is a socket for each processor.

@@ -62,7 +62,7 @@ func TestWhatCannotBeImported(t *testing.T) {
 		want    string
 	}{
 		"no memory":                 {text: envelope("", ""), want: `converting the virtual system vm: it has 0 bytes of memory in configuration "small"; want at least 1 MiB`},
-		"little memory":             {text: envelope("", item(2, 4, "VirtualQuantity", "512")), want: `converting the virtual system vm: it has 512 bytes of memory in configuration "small"; want at least 1 MiB`},
+		"little memory":             {text: envelope("", item(2, 4, "VirtualQuantity", "512", "AllocationUnits", "byte")), want: `converting the virtual system vm: it has 512 bytes of memory in configuration "small"; want at least 1 MiB`},
 		"too much memory":           {text: envelope("", item(2, 4, "VirtualQuantity", "9007199254740992", "AllocationUnits", "KB")), want: "converting the virtual system vm: the item memory 2 (line 8): 9007199254740992 KB is more than 2^63-1 bytes"},
 		"memory of two items":       {text: envelope("", item(2, 4, "VirtualQuantity", "9223372036854775807")+item(3, 4, "VirtualQuantity", "1")), want: "converting the virtual system vm: it has more than 2^63-1 bytes of memory"},
 		"memory in hertz":           {text: envelope("", item(2, 4, "VirtualQuantity", "5", "AllocationUnits", "hertz")), want: `converting the virtual system vm: the item memory 2 (line 8): the unit "hertz" is not supported; use a unit such as byte or byte * 2^30`},
@@ -138,6 +138,15 @@ func TestAdaptersAndNetworks(t *testing.T) {
 				t.Errorf("autoattachPodInterface: %v", devices["autoattachPodInterface"])
 			}
 		})
+	}
+}
+
+func TestMemoryOfNoUnit(t *testing.T) {
+	for amount, want := range map[string]string{"512": "512Mi", "1073741824": "1Gi"} {
+		plan := importText(t, envelope("", item(2, 4, "VirtualQuantity", amount)), conversion.Options{})
+		if got := guest(t, plan)["domain"].(map[string]any)["memory"].(map[string]any)["guest"]; got != want {
+			t.Errorf("%s is %v, want %s", amount, got, want)
+		}
 	}
 }
 
