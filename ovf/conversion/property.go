@@ -22,7 +22,7 @@ const (
 	maxEnum = 256
 
 	// maxRepeats is the largest sum of repetitions in the patterns of all properties of a template, for the engine's limit on patterns.
-	maxRepeats = 3000
+	maxRepeats = 2000
 )
 
 // property is a property and what becomes of it.
@@ -195,7 +195,9 @@ func (s *system) defaults(p *property, declared *v1beta1.Parameter) {
 		if q.minLength != nil {
 			length = max(length, *q.minLength)
 		}
-		if length <= maxGenerated {
+		sample := *declared
+		sample.Value = strings.Repeat("a", int(min(length, maxGenerated)))
+		if length <= maxGenerated && acceptable(&sample) {
 			declared.Generate, declared.From = v1beta1.GeneratorExpression, fmt.Sprintf("[a-zA-Z0-9]{%d}", length)
 		}
 	}
