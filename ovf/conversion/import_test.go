@@ -277,6 +277,21 @@ func TestPropertiesBecomeParameters(t *testing.T) {
 	}
 }
 
+// TestLargestPatterns imports as many networks as parameters fit, and the longest text.
+func TestLargestPatterns(t *testing.T) {
+	items := memory
+	for i := range 254 {
+		items += nic(10+i, fmt.Sprintf("n%d", i), "virtio")
+	}
+	plan := importText(t, envelope(`<ProductSection><Property ovf:key="a" ovf:type="string" ovf:userConfigurable="true" ovf:qualifiers="MaxLen(1000)"/><Property ovf:key="b" ovf:type="string" ovf:userConfigurable="true" ovf:qualifiers="MaxLen(1)"/></ProductSection>`, items), conversion.Options{})
+	if n := len(plan.Template.Spec.Parameters); n != 256 {
+		t.Errorf("%d parameters", n)
+	}
+	if pattern := plan.Template.Spec.Parameters[2].Pattern; pattern != `[^<&"]*` {
+		t.Errorf("the pattern of b is %s", pattern)
+	}
+}
+
 func TestDeliveriesOfProperties(t *testing.T) {
 	sections := `<ProductSection><Property ovf:key="hostname" ovf:type="string" ovf:userConfigurable="true"/><Property ovf:key="password" ovf:type="string" ovf:password="true" ovf:userConfigurable="true"/><Property ovf:key="other" ovf:type="string" ovf:userConfigurable="true"/><Property ovf:key="fixed" ovf:password="true" ovf:value="1"/></ProductSection>`
 	for delivery, want := range map[conversion.Delivery]struct {

@@ -9,9 +9,9 @@ import (
 	"github.com/vmstencil/stencil/ovf"
 )
 
-// patternNetwork matches NAME and NAMESPACE/NAME of a NetworkAttachmentDefinition, and names that are too long: the patterns of a template have a
-// limit, which repetitions of a limited number use up.
-const patternNetwork = `([a-z0-9][-a-z0-9]*/)?[a-z0-9][-.a-z0-9]*`
+// patternNetwork matches what NAME and NAMESPACE/NAME of a NetworkAttachmentDefinition consist of. It is short, because the patterns of a template have a
+// limit; KubeVirt checks the rest.
+const patternNetwork = `[a-z0-9][-./a-z0-9]*`
 
 // adapters converts network adapters. The networks that they are connected to become the network of pods, a given one, or parameters.
 func (s *system) adapters() {

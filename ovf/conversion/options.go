@@ -62,7 +62,8 @@ type Options struct {
 	Template []byte
 }
 
-var attachment = regexp.MustCompile("^(" + patternNetwork + ")$")
+// attachment matches NAME and NAMESPACE/NAME.
+var attachment = regexp.MustCompile(`^([a-z0-9][-a-z0-9]*/)?[a-z0-9][-.a-z0-9]*$`)
 
 func (o *Options) check(e *ovf.Envelope) error {
 	switch {
