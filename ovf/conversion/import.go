@@ -121,13 +121,17 @@ func (s *system) convert(name string) error {
 	s.others()
 	s.license()
 	s.deliver()
-	devices := map[string]any{"disks": s.disks, "interfaces": s.interfaces}
+	devices := map[string]any{}
+	if len(s.disks) > 0 {
+		devices["disks"] = s.disks
+	}
 	if s.source.Hardware.TPM {
 		devices["tpm"] = map[string]any{}
 		s.note(ActionChanged, "TPM", "a new TPM for each VirtualMachine, which loses its state when the VirtualMachine stops; what the source's TPM sealed cannot be opened")
 	}
-	if len(s.interfaces) == 0 {
-		delete(devices, "interfaces")
+	if len(s.interfaces) > 0 {
+		devices["interfaces"] = s.interfaces
+	} else {
 		devices["autoattachPodInterface"] = false
 	}
 	domain["devices"] = devices
@@ -136,7 +140,10 @@ func (s *system) convert(name string) error {
 
 // template puts the template together.
 func (s *system) template(name string, domain map[string]any) error {
-	guest := map[string]any{"domain": domain, "volumes": s.volumes}
+	guest := map[string]any{"domain": domain}
+	if len(s.volumes) > 0 {
+		guest["volumes"] = s.volumes
+	}
 	if len(s.networks) > 0 {
 		guest["networks"] = s.networks
 	}

@@ -125,7 +125,8 @@ func TestAdaptersAndNetworks(t *testing.T) {
 			`[{"bridge":{},"model":"virtio","name":"default"},{"bridge":{},"model":"virtio","name":"net1"}] [{"multus":{"networkName":"net/x"},"name":"default"},{"multus":{"networkName":"y"},"name":"net1"}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := guest(t, importText(t, envelope("", memory+tc.items), tc.options))
+			plan := importText(t, envelope("", memory+tc.items), tc.options)
+			spec := guest(t, plan)
 			devices := spec["domain"].(map[string]any)["devices"].(map[string]any)
 			got, err := json.Marshal([]any{devices["interfaces"], spec["networks"]})
 			if err != nil {
@@ -133,6 +134,9 @@ func TestAdaptersAndNetworks(t *testing.T) {
 			}
 			if diff := cmp.Diff("["+strings.Replace(tc.want, " ", ",", 1)+"]", string(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if raw := string(plan.Template.Spec.VirtualMachine.Raw); strings.Contains(raw, "null") {
+				t.Errorf("an empty list is null: %s", raw)
 			}
 			if off := devices["autoattachPodInterface"] == false; off != (tc.items == "") {
 				t.Errorf("autoattachPodInterface: %v", devices["autoattachPodInterface"])
