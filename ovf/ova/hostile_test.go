@@ -257,6 +257,7 @@ func TestManifestsOfOtherExportersAreRead(t *testing.T) {
 	for name, text := range map[string]string{
 		"SHA-1, spaces, CRLF and upper case": fmt.Sprintf("SHA1 (vm.ovf) = %X\r\n\r\nsha1(a)=%X\r\n", sha1.Sum([]byte(described.content)), sha1.Sum([]byte(a.content))),
 		"no line break at the end":           strings.TrimSpace(manifest(described, a).content),
+		"OpenSSL 3":                          strings.ReplaceAll(manifest(described, a).content, "SHA256", "SHA2-256"),
 		"SHA-256 with a hyphen":              strings.ReplaceAll(manifest(described, a).content, "SHA256", "SHA-256"),
 	} {
 		for order, entries := range map[string][]entry{

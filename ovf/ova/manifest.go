@@ -45,6 +45,9 @@ func (m *Manifest) Weak() bool {
 // hashes are the accepted algorithms by the name of the format.
 var hashes = map[string]crypto.Hash{"SHA1": crypto.SHA1, "SHA256": crypto.SHA256, "SHA512": crypto.SHA512}
 
+// spellings replaces the names that OpenSSL 3 prints, and for signatures, by those of the format.
+var spellings = strings.NewReplacer("RSA-", "", "SHA2-", "SHA", "SHA-", "SHA")
+
 func hashName(h crypto.Hash) string {
 	for name, hash := range hashes {
 		if hash == h {
@@ -63,7 +66,7 @@ func parseLine(line string) (name string, h crypto.Hash, value []byte, err error
 	if match == nil {
 		return "", 0, nil, fmt.Errorf("is %s; want ALGORITHM(FILE)= HEX", shown(line))
 	}
-	h, found := hashes[strings.ReplaceAll(strings.ToUpper(match[1]), "-", "")]
+	h, found := hashes[spellings.Replace(strings.ToUpper(match[1]))]
 	if !found {
 		return "", 0, nil, fmt.Errorf("has the algorithm %s; want SHA1, SHA256 or SHA512", shown(match[1]))
 	}

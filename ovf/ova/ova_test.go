@@ -337,6 +337,7 @@ func TestSignaturesAreVerified(t *testing.T) {
 		"another manifest":      {text, `OVA, member "vm.cert": the signature does not match the manifest, which was changed or signed by another key`},
 		"another name":          {strings.Replace(text, "(vm.mf)", "(x.mf)", 1), `OVA, member "vm.cert": signs "x.mf", and the manifest is "vm.mf"`},
 		"a weak algorithm":      {strings.Replace(text, "SHA256(", "SHA1(", 1), `OVA, member "vm.cert": the signature uses SHA1, which can be forged; sign the OVA again with SHA256`},
+		"OpenSSL's name":        {strings.Replace(text, "SHA256(", "RSA-SHA2-256(", 1), `OVA, member "vm.cert": the signature does not match the manifest, which was changed or signed by another key`},
 		"an algorithm of a lie": {strings.Replace(text, "SHA256(", "SHA512(", 1), `OVA, member "vm.cert": the signature does not match the manifest, which was changed or signed by another key`},
 	} {
 		p, err := openAndVerify(archive(t, described, listed, file("vm.cert", tc.text), file("a", "disk")))
