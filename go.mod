@@ -16,6 +16,7 @@ require (
 	github.com/robfig/cron/v3 v3.0.1
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/sigstore/sigstore v1.10.11
+	github.com/ulikunitz/xz v0.5.17
 	github.com/vmstencil/stencil/api v0.0.0
 	github.com/vmstencil/stencil/defaulting v0.0.0
 	github.com/vmstencil/stencil/template v0.0.0-00010101000000-000000000000
