@@ -27,17 +27,20 @@ type decoder struct {
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
-// Raw decompresses DEFLATE data to the start of dst and returns its length. Data may follow it in src. It returns ErrTooLong for data that is
-// longer than dst.
-func Raw(src, dst []byte) (int, error) {
+// Raw decompresses DEFLATE data of at most limit bytes and returns its length. dst receives the data, or the start of it if dst is shorter.
+// Other data may follow in src.
+func Raw(src, dst []byte, limit int) (int, error) {
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)
-	n, _, err := d.inflate(src, dst)
+	into := d.room(dst, limit)
+	n, _, err := d.inflate(src, into)
+	if err == nil && len(dst) < limit {
+		copy(dst, into[:n])
+	}
 	return n, err
 }
 
-// Zlib decompresses zlib data of at most limit bytes, checks its checksum, and returns its length. dst receives the data, or the start of
-// it if dst is shorter.
+// Zlib is Raw for zlib data, whose checksum it checks.
 func Zlib(src, dst []byte, limit int) (int, error) {
 	if len(src) < 2 {
 		return 0, ErrTruncated
@@ -47,13 +50,7 @@ func Zlib(src, dst []byte, limit int) (int, error) {
 	}
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)
-	into := dst
-	if len(dst) < limit {
-		if cap(d.scratch) < limit {
-			d.scratch = make([]byte, limit)
-		}
-		into = d.scratch[:limit]
-	}
+	into := d.room(dst, limit)
 	n, read, err := d.inflate(src[2:], into)
 	if err != nil {
 		return 0, err
@@ -68,6 +65,17 @@ func Zlib(src, dst []byte, limit int) (int, error) {
 		copy(dst, into[:n])
 	}
 	return n, nil
+}
+
+// room returns a buffer of limit bytes, dst if it is as long.
+func (d *decoder) room(dst []byte, limit int) []byte {
+	if len(dst) >= limit {
+		return dst[:limit]
+	}
+	if cap(d.scratch) < limit {
+		d.scratch = make([]byte, limit)
+	}
+	return d.scratch[:limit]
 }
 
 // buffers are of the largest compressed unit that is usual.

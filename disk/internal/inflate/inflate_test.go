@@ -52,7 +52,7 @@ func TestDataIsThatOfTheStandardLibrary(t *testing.T) {
 			compressed := append(deflated(t, data, level), "trailing bytes that are not read"...)
 			for _, spare := range []int{0, 1, 300} {
 				got := make([]byte, len(data)+spare)
-				n, err := Raw(compressed, got)
+				n, err := Raw(compressed, got, len(got))
 				if err != nil || !bytes.Equal(got[:n], data) {
 					t.Fatalf("sample %d, level %d: %d bytes of %d, %v", i, level, n, len(data), err)
 				}
@@ -60,7 +60,7 @@ func TestDataIsThatOfTheStandardLibrary(t *testing.T) {
 			if len(data) == 0 {
 				continue
 			}
-			if _, err := Raw(compressed, make([]byte, len(data)-1)); !errors.Is(err, ErrTooLong) {
+			if _, err := Raw(compressed, nil, len(data)-1); !errors.Is(err, ErrTooLong) {
 				t.Fatalf("sample %d, level %d, in a buffer that is too short: %v", i, level, err)
 			}
 		}
@@ -71,7 +71,7 @@ func TestTruncatedDataIsRejectedAtEveryByte(t *testing.T) {
 	compressed := deflated(t, samples(t)[7][:5000], 6)
 	dst := make([]byte, 5000)
 	for n := range compressed {
-		if _, err := Raw(compressed[:n], dst); err == nil {
+		if _, err := Raw(compressed[:n], dst, len(dst)); err == nil {
 			t.Fatalf("the first %d of %d bytes are accepted", n, len(compressed))
 		}
 	}
@@ -109,7 +109,7 @@ func FuzzInflate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, compressed []byte) {
 		const limit = 1 << 16
 		got := make([]byte, limit)
-		n, err := Raw(compressed, got)
+		n, err := Raw(compressed, got, len(got))
 		want, problem := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(compressed)), limit+1))
 		if len(want) > limit {
 			if err == nil {
@@ -135,7 +135,7 @@ func BenchmarkRaw(b *testing.B) {
 	b.SetBytes(int64(len(list) * 65536))
 	for b.Loop() {
 		for _, compressed := range list {
-			if _, err := Raw(compressed, dst); err != nil {
+			if _, err := Raw(compressed, dst, len(dst)); err != nil {
 				b.Fatal(err)
 			}
 		}
