@@ -6,18 +6,6 @@ import (
 	"github.com/vmstencil/stencil/disk/internal/disktest"
 )
 
-const sampleSize = 200*disktest.MiB + 3*512
-
-// sample is a disk with data at its start, in a single sector, across L2 tables of small clusters, and at an end that is not that of a cluster.
-func sample(t testing.TB) string {
-	return disktest.Raw(t, sampleSize,
-		disktest.Range{Offset: 0, Length: 3 * disktest.MiB},
-		disktest.Range{Offset: 31 * disktest.MiB, Length: 2*disktest.MiB + 4096},
-		disktest.Range{Offset: 100*disktest.MiB + 70*disktest.KiB, Length: 512},
-		disktest.Range{Offset: 199 * disktest.MiB, Length: sampleSize - 199*disktest.MiB},
-	)
-}
-
 func TestWhatQEMUWritesIsRead(t *testing.T) {
 	for name, options := range map[string][]string{
 		"version 3":                       {"-o", "compat=1.1"},
@@ -37,7 +25,7 @@ func TestWhatQEMUWritesIsRead(t *testing.T) {
 		"without detection of zeros, 64k": {"-S", "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			raw := sample(t)
+			raw := disktest.Sample(t)
 			image := disktest.Image(t, Open, disktest.Convert(t, raw, "qcow2", options...))
 			disktest.CheckReads(t, image, raw)
 			disktest.Compare(t, disktest.Extract(t, image), "raw", raw, "raw")
@@ -46,7 +34,7 @@ func TestWhatQEMUWritesIsRead(t *testing.T) {
 }
 
 func TestTheActiveLayerOfAnImageWithSnapshotsIsRead(t *testing.T) {
-	raw := sample(t)
+	raw := disktest.Sample(t)
 	path := disktest.Convert(t, raw, "qcow2")
 	disktest.QEMU(t, "snapshot", "-c", "before", path)
 	disktest.QEMU(t, "snapshot", "-c", "a longer name of a snapshot", path)

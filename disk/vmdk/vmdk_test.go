@@ -14,18 +14,6 @@ import (
 	"github.com/vmstencil/stencil/disk/internal/disktest"
 )
 
-const sampleSize = 200*disktest.MiB + 3*512
-
-// sampleRanges are data at the start, in single grains, across groups, and at an end that is not that of a grain.
-var sampleRanges = []disktest.Range{
-	{Offset: 0, Length: 3 * disktest.MiB},
-	{Offset: 31 * disktest.MiB, Length: 2*disktest.MiB + 4096},
-	{Offset: 100*disktest.MiB + 70*disktest.KiB, Length: 512},
-	{Offset: 199 * disktest.MiB, Length: sampleSize - 199*disktest.MiB},
-}
-
-func sample(t testing.TB) string { return disktest.Raw(t, sampleSize, sampleRanges...) }
-
 // declared is an image with ranges of its own instead of those that a file system reports.
 type declared struct {
 	disk.Image
@@ -66,7 +54,7 @@ func encoded(t testing.TB, source disk.Image, options EncodeOptions) string {
 func TestQEMUReadsWhatIsWritten(t *testing.T) {
 	for _, encoding := range []Encoding{Fast, Stored} {
 		t.Run(string(encoding), func(t *testing.T) {
-			raw := sample(t)
+			raw := disktest.Sample(t)
 			path := encoded(t, rawImage(t, raw), EncodeOptions{Encoding: encoding})
 			disktest.Compare(t, path, "vmdk", raw, "raw")
 			image := disktest.Image(t, Open, path)
@@ -84,7 +72,7 @@ func TestWhatQEMUWritesIsRead(t *testing.T) {
 		"monolithicSparse, version": {"-o", "subformat=monolithicSparse,hwversion=21,adapter_type=lsilogic"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			raw := sample(t)
+			raw := disktest.Sample(t)
 			image := disktest.Image(t, Open, disktest.Convert(t, raw, "vmdk", options...))
 			disktest.CheckReads(t, image, raw)
 			disktest.Compare(t, disktest.Extract(t, image), "raw", raw, "raw")
@@ -128,8 +116,8 @@ func TestBytesDoNotDependOnWorkers(t *testing.T) {
 		Fast:   "90db1d052c167079b8f550ac1f7d73649b36fd6e669ec4bfc578f20c78545291",
 		Stored: "443dc75947632293e182ab7fd853de1c1e2f256b4b3c924ca22ce3568758b29d",
 	}
-	raw := sample(t)
-	source := declared{rawImage(t, raw), sampleRanges}
+	raw := disktest.Sample(t)
+	source := declared{rawImage(t, raw), disktest.SampleRanges}
 	for encoding, want := range digests {
 		for _, workers := range []int{1, 2, 7, 16} {
 			content, err := os.ReadFile(encoded(t, source, EncodeOptions{Encoding: encoding, Options: disk.Options{Workers: workers}}))
@@ -145,7 +133,7 @@ func TestBytesDoNotDependOnWorkers(t *testing.T) {
 }
 
 func TestTheSizeIsKnownBeforeWriting(t *testing.T) {
-	raw := sample(t)
+	raw := disktest.Sample(t)
 	for _, encoding := range []Encoding{Fast, Stored} {
 		source := &unread{Image: rawImage(t, raw), t: t, fail: encoding == Stored}
 		encoder, err := NewEncoder(source, EncodeOptions{Encoding: encoding})
@@ -183,7 +171,7 @@ func (u *unread) ReadAt(p []byte, offset int64) (int, error) {
 }
 
 func TestARangeIsThePartOfTheStream(t *testing.T) {
-	raw := sample(t)
+	raw := disktest.Sample(t)
 	for _, encoding := range []Encoding{Fast, Stored} {
 		encoder, err := NewEncoder(rawImage(t, raw), EncodeOptions{Encoding: encoding})
 		if err != nil {
@@ -219,7 +207,7 @@ func TestARangeIsThePartOfTheStream(t *testing.T) {
 }
 
 func TestARangeOfADiskThatHasChangedIsAnError(t *testing.T) {
-	raw := sample(t)
+	raw := disktest.Sample(t)
 	source := rawImage(t, raw)
 	encoder, err := NewEncoder(source, EncodeOptions{})
 	if err != nil {
@@ -244,7 +232,7 @@ func TestARangeOfADiskThatHasChangedIsAnError(t *testing.T) {
 }
 
 func TestAStreamIsReadInOnePass(t *testing.T) {
-	raw := sample(t)
+	raw := disktest.Sample(t)
 	for _, encoding := range []Encoding{Fast, Stored} {
 		content, err := os.ReadFile(encoded(t, rawImage(t, raw), EncodeOptions{Encoding: encoding}))
 		if err != nil {

@@ -20,9 +20,11 @@ import (
 type Range = disk.Range
 
 const (
-	// KiB and MiB are numbers of bytes.
+	// KiB is a number of bytes, as the others.
 	KiB = int64(1) << 10
+	// MiB is 1024 KiB.
 	MiB = int64(1) << 20
+	// GiB is 1024 MiB.
 	GiB = int64(1) << 30
 )
 
@@ -72,6 +74,23 @@ func Raw(t testing.TB, size int64, ranges ...Range) string {
 		}
 	}
 	return path
+}
+
+// SampleSize is the size of Sample. It is not a multiple of any format's unit.
+const SampleSize = 200*MiB + 3*512
+
+// SampleRanges are the data of Sample: at the start, across tables, a single sector, and at the end.
+var SampleRanges = []Range{
+	{Offset: 0, Length: 3 * MiB},
+	{Offset: 31 * MiB, Length: 2*MiB + 4096},
+	{Offset: 100*MiB + 70*KiB, Length: 512},
+	{Offset: 199 * MiB, Length: SampleSize - 199*MiB},
+}
+
+// Sample makes a raw image and returns its path.
+func Sample(t testing.TB) string {
+	t.Helper()
+	return Raw(t, SampleSize, SampleRanges...)
 }
 
 // Install is what a host needs for the tests of formats.
