@@ -58,7 +58,7 @@ func NewStream(r io.Reader) (*Stream, error) {
 		return nil, err
 	}
 	const maxOverhead = 1 << 20 / sector
-	if h.overhead > maxOverhead || h.descriptorOffset == 0 || h.descriptorOffset+h.descriptorSize > h.overhead {
+	if h.overhead > maxOverhead || h.descriptorOffset == 0 || h.descriptorOffset > h.overhead || h.descriptorSize > h.overhead-h.descriptorOffset {
 		return nil, disk.VMDK.Errorf("a descriptor of %d sectors at sector %d is not within the %d sectors (at most %d) before the grains", h.descriptorSize, h.descriptorOffset, h.overhead, maxOverhead)
 	}
 	rest := make([]byte, int64(h.overhead-1)*sector)

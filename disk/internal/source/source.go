@@ -18,8 +18,11 @@ type Source struct {
 
 // Check returns an error if a part is not within the file. Negative values stand for overflows.
 func (s Source) Check(what string, offset, length int64) error {
-	if offset < 0 || length < 0 || offset > s.Size || length > s.Size-offset {
-		return s.Format.Errorf("%s: %d bytes at byte %d are beyond the end of the file, which has %d bytes", what, uint64(length), uint64(offset), s.Size)
+	if offset < 0 || length < 0 {
+		return s.Format.Errorf("%s: its place in the file overflows", what)
+	}
+	if offset > s.Size || length > s.Size-offset {
+		return s.Format.Errorf("%s: %d bytes at byte %d are beyond the end of the file, which has %d bytes", what, length, offset, s.Size)
 	}
 	return nil
 }
