@@ -85,6 +85,9 @@ func (m *image) readL1() error {
 		if entry&^(offsetMask|flagCopied) != 0 || m.l1[i]%m.cluster() != 0 {
 			return disk.QCOW2.Errorf("entry %d of the L1 table, %#x, is not the offset of a cluster", i, entry)
 		}
+		if l1 := int64(m.l1Offset); m.l1[i] >= l1 && m.l1[i] < l1+bytes {
+			return disk.QCOW2.Errorf("entry %d of the L1 table names the L1 table itself", i)
+		}
 	}
 	used := slices.Clone(m.l1)
 	slices.Sort(used)

@@ -43,6 +43,9 @@ type footer struct {
 // file's offset.
 func Open(r io.ReaderAt, size int64) (disk.Image, error) {
 	file := source.Source{ReaderAt: r, Size: size, Format: disk.VHD}
+	if size < footerBytes {
+		return nil, errNoFooter()
+	}
 	end := make([]byte, footerBytes)
 	if err := file.Read("footer", end, size-footerBytes); err != nil {
 		return nil, err
@@ -70,10 +73,12 @@ func Open(r io.ReaderAt, size int64) (disk.Image, error) {
 	return openDynamic(file, f)
 }
 
+func errNoFooter() error { return disk.VHD.Errorf("truncated: no footer at the end of the file") }
+
 func decodeFooter(b []byte) (footer, error) {
 	be := binary.BigEndian
 	if string(b[:8]) != footerCookie {
-		return footer{}, disk.VHD.Errorf("truncated: no footer at the end of the file")
+		return footer{}, errNoFooter()
 	}
 	if err := check("footer", b, 64); err != nil {
 		return footer{}, err

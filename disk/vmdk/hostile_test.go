@@ -233,7 +233,7 @@ func FuzzVMDK(f *testing.F) {
 	f.Add(disktest.ReadFile(f, disktest.Convert(f, path, "vmdk", "-o", "subformat=streamOptimized")))
 	f.Add([]byte("# Disk DescriptorFile\nRW 8 FLAT \"/etc/passwd\" 0\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		disktest.Fuzz(t, Open, b)
+		disktest.Fuzz(t, Open, bytes.NewReader(b), int64(len(b)))
 		_ = readStream(t, bytes.NewReader(b), int64(len(b)))
 	})
 }

@@ -4,6 +4,7 @@ package disktest
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -176,7 +177,7 @@ func CheckReads(t testing.TB, image disk.Image, raw string) {
 		t.Fatalf("the size is %d instead of %d", got, size)
 	}
 	random := rand.New(rand.NewPCG(3, 4))
-	for range 400 {
+	for range 150 {
 		offset := random.Int64N(size)
 		length := min(1+random.Int64N(300*KiB), size-offset)
 		got, want := make([]byte, length), make([]byte, length)
@@ -292,11 +293,11 @@ func CheckHostile(t *testing.T, open Opener, valid []byte, cases []Hostile) {
 	}
 }
 
-// CheckTruncated reads an image that is cut at each of its sectors, and around some. Each is rejected, unless what is missing is
+// CheckTruncated reads an image that is cut in some 500 places, at the ends of sectors and within them. Each is rejected, unless what is missing is
 // not part of the disk and all data is still read.
 func CheckTruncated(t *testing.T, open Opener, valid []byte, raw []byte, mayBeComplete bool) {
 	t.Helper()
-	step := max(len(valid)/512/700, 1) * 512
+	step := max(len(valid)/512/170, 1) * 512
 	for length := 0; length < len(valid); length += step {
 		for _, length := range []int{length, length + 1, length + 511} {
 			if length >= len(valid) {
@@ -341,9 +342,49 @@ func ReadFile(t testing.TB, path string) []byte {
 	return b
 }
 
+// Patch is an image with changes. It does not copy the image, so that images of MiB can be fuzzed.
+type Patch struct {
+	image []byte
+	parts []part
+}
+
+type part struct {
+	offset int64
+	data   []byte
+}
+
+// NewPatch decodes the changes of a fuzz target: an offset in 4 bytes, a length in 1, and the data, over and over.
+func NewPatch(image, changes []byte) *Patch {
+	p := &Patch{image: image}
+	for len(changes) > 5 {
+		offset := int64(binary.LittleEndian.Uint32(changes)) % int64(len(image))
+		length := min(int(changes[4]), len(changes)-5)
+		p.Set(offset, changes[5:5+length])
+		changes = changes[5+length:]
+	}
+	return p
+}
+
+// Set changes data at an offset.
+func (p *Patch) Set(offset int64, data []byte) { p.parts = append(p.parts, part{offset, data}) }
+
+// Size in bytes.
+func (p *Patch) Size() int64 { return int64(len(p.image)) }
+
+// ReadAt implements io.ReaderAt.
+func (p *Patch) ReadAt(b []byte, offset int64) (int, error) {
+	n, err := bytes.NewReader(p.image).ReadAt(b, offset)
+	for _, part := range p.parts {
+		if from := max(part.offset, offset); from < min(part.offset+int64(len(part.data)), offset+int64(n)) {
+			copy(b[from-offset:n], part.data[from-part.offset:])
+		}
+	}
+	return n, err
+}
+
 // Fuzz opens an image and reads its first data. Whatever the image is, this neither panics nor allocates more than a bound.
-func Fuzz(t *testing.T, open Opener, b []byte) {
-	image, err := open(bytes.NewReader(b), int64(len(b)))
+func Fuzz(t *testing.T, open Opener, r io.ReaderAt, size int64) {
+	image, err := open(r, size)
 	if err != nil {
 		return
 	}
