@@ -1,0 +1,265 @@
+package disks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/vmstencil/stencil/disk"
+	"github.com/vmstencil/stencil/disk/formats"
+	"github.com/vmstencil/stencil/disk/vmdk"
+)
+
+// Options are the extent of the measurement.
+type Options struct {
+	// Bytes of data of the disk, whose size is eight times as much.
+	Bytes int64
+	// Rounds is how often everything is measured.
+	Rounds int
+	// Progress receives the steps of the benchmark.
+	Progress func(format string, arguments ...any)
+}
+
+// cost is that of one conversion.
+type cost struct {
+	// elapsed time and processor time in nanoseconds.
+	elapsed, processor float64
+}
+
+// work is a conversion that both can do.
+type work struct {
+	name string
+	// wanted is the least ratio of qemu-img's time to Stencil's.
+	wanted float64
+	// qemu are arguments of qemu-img convert before the names of input and output.
+	qemu []string
+	// input is the name of the file to read, and format its format.
+	input  string
+	format disk.Format
+	// encoding is set where Stencil writes VMDK; otherwise it writes raw.
+	encoding vmdk.Encoding
+}
+
+// inputs are made by qemu-img of the raw disk.
+var inputs = []struct {
+	name    string
+	options []string
+}{
+	{"qcow2", []string{"-O", "qcow2"}},
+	{"qcow2-zlib", []string{"-c", "-O", "qcow2"}},
+	{"qcow2-zstd", []string{"-c", "-O", "qcow2", "-o", "compression_type=zstd"}},
+	{"vmdk", []string{"-O", "vmdk", "-o", "subformat=monolithicSparse"}},
+	{"vmdk-stream", []string{"-O", "vmdk", "-o", "subformat=streamOptimized"}},
+	{"vhd", []string{"-O", "vpc", "-o", "force_size=on"}},
+	{"vhdx", []string{"-O", "vhdx"}},
+}
+
+// The project's targets.
+const (
+	wantedWrite      = 4
+	wantedRead       = 1
+	wantedCompressed = 0.9
+)
+
+var works = []work{
+	{"write VMDK streamOptimized", wantedWrite, []string{"-f", "raw", "-O", "vmdk", "-o", "subformat=streamOptimized"}, "raw", disk.Raw, vmdk.Fast},
+	{"read raw", wantedRead, []string{"-f", "raw", "-O", "raw"}, "raw", disk.Raw, ""},
+	{"read qcow2", wantedRead, []string{"-f", "qcow2", "-O", "raw"}, "qcow2", disk.QCOW2, ""},
+	{"read VMDK monolithicSparse", wantedRead, []string{"-f", "vmdk", "-O", "raw"}, "vmdk", disk.VMDK, ""},
+	{"read VHD dynamic", wantedRead, []string{"-f", "vpc", "-O", "raw"}, "vhd", disk.VHD, ""},
+	{"read VHDX dynamic", wantedRead, []string{"-f", "vhdx", "-O", "raw"}, "vhdx", disk.VHDX, ""},
+	{"read VMDK streamOptimized", wantedCompressed, []string{"-f", "vmdk", "-O", "raw"}, "vmdk-stream", disk.VMDK, ""},
+	{"read qcow2, zlib", wantedCompressed, []string{"-f", "qcow2", "-O", "raw"}, "qcow2-zlib", disk.QCOW2, ""},
+	{"read qcow2, zstd", wantedCompressed, []string{"-f", "qcow2", "-O", "raw"}, "qcow2-zstd", disk.QCOW2, ""},
+}
+
+// Result holds one cost per round of each work.
+type Result struct {
+	ours, theirs [][]cost
+	// bytes of data, and of the VMDK of each.
+	bytes, ourVMDK, theirVMDK int64
+	qemu                      string
+}
+
+// Run measures.
+func Run(ctx context.Context, options Options) (*Result, error) {
+	version, err := exec.CommandContext(ctx, "qemu-img", "--version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("this benchmark needs qemu-img (Debian: apt-get install --no-install-recommends qemu-utils): %w", err)
+	}
+	folder, err := os.MkdirTemp("", "stencil-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for disks: %w", err)
+	}
+	defer os.RemoveAll(folder)
+	result := &Result{ours: make([][]cost, len(works)), theirs: make([][]cost, len(works)), qemu: firstLine(version)}
+	options.Progress("disks: making images of %d MiB of data", options.Bytes>>20)
+	raw := filepath.Join(folder, "raw")
+	if result.bytes, err = makeDisk(raw, options.Bytes); err != nil {
+		return nil, err
+	}
+	for _, input := range inputs {
+		if err := qemu(ctx, append(append([]string{"convert", "-f", "raw"}, input.options...), raw, filepath.Join(folder, input.name))...); err != nil {
+			return nil, err
+		}
+	}
+	for round := range options.Rounds {
+		options.Progress("disks: round %d of %d", round+1, options.Rounds)
+		for i, w := range works {
+			if err := result.measure(ctx, i, w, folder, round == 0); err != nil {
+				return nil, fmt.Errorf("%s: %w", w.name, err)
+			}
+		}
+	}
+	return result, nil
+}
+
+func firstLine(b []byte) string {
+	for i, c := range b {
+		if c == '\n' {
+			return string(b[:i])
+		}
+	}
+	return string(b)
+}
+
+func qemu(ctx context.Context, arguments ...string) error {
+	if output, err := exec.CommandContext(ctx, "qemu-img", arguments...).CombinedOutput(); err != nil {
+		return fmt.Errorf("qemu-img %q: %w\n%s", arguments, err, output)
+	}
+	return nil
+}
+
+// errFull ends making the disk.
+var errFull = errors.New("the disk is full")
+
+// makeDisk writes the files of the Go toolchain, programs and text, as a file system would. The disk is eight times as large as its data.
+func makeDisk(path string, bytes int64) (int64, error) {
+	out, err := os.Create(path)
+	if err != nil {
+		return 0, fmt.Errorf("making the disk: %w", err)
+	}
+	defer out.Close()
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return 0, fmt.Errorf("finding the Go toolchain: %w", err)
+	}
+	const block = 4096
+	offset := int64(0)
+	err = filepath.WalkDir(strings.TrimSpace(string(root)), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		in, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		n, err := io.Copy(io.NewOffsetWriter(out, offset), io.LimitReader(in, bytes-offset))
+		if offset += (n + block - 1) / block * block; err == nil && offset >= bytes {
+			err = errFull
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, errFull) {
+		return 0, fmt.Errorf("making the disk: %w", err)
+	}
+	return offset, out.Truncate(8 * bytes)
+}
+
+func (r *Result) measure(ctx context.Context, index int, w work, folder string, check bool) error {
+	input, ours, theirs := filepath.Join(folder, w.input), filepath.Join(folder, "ours"), filepath.Join(folder, "theirs")
+	own, err := timed(syscall.RUSAGE_SELF, func() error { return convert(ctx, w, input, ours) })
+	if err != nil {
+		return err
+	}
+	other, err := timed(syscall.RUSAGE_CHILDREN, func() error {
+		return qemu(ctx, append(append([]string{"convert"}, w.qemu...), input, theirs)...)
+	})
+	if err != nil {
+		return err
+	}
+	r.ours[index], r.theirs[index] = append(r.ours[index], own), append(r.theirs[index], other)
+	if w.encoding != "" {
+		if r.ourVMDK, r.theirVMDK, err = sizes(ours, theirs); err != nil {
+			return err
+		}
+	}
+	if check {
+		format := "raw"
+		if w.encoding != "" {
+			format = "vmdk"
+		}
+		if err := qemu(ctx, "compare", "-f", format, "-F", "raw", ours, filepath.Join(folder, "raw")); err != nil {
+			return err
+		}
+	}
+	return errors.Join(os.Remove(ours), os.Remove(theirs))
+}
+
+func sizes(a, b string) (int64, int64, error) {
+	first, err := os.Stat(a)
+	if err != nil {
+		return 0, 0, err
+	}
+	second, err := os.Stat(b)
+	if err != nil {
+		return 0, 0, err
+	}
+	return first.Size(), second.Size(), nil
+}
+
+// timed measures the processor time of this process or of its children.
+func timed(of int, work func() error) (cost, error) {
+	var before, after syscall.Rusage
+	if err := syscall.Getrusage(of, &before); err != nil {
+		return cost{}, fmt.Errorf("reading the processor time: %w", err)
+	}
+	start := time.Now()
+	if err := work(); err != nil {
+		return cost{}, err
+	}
+	elapsed := time.Since(start)
+	if err := syscall.Getrusage(of, &after); err != nil {
+		return cost{}, fmt.Errorf("reading the processor time: %w", err)
+	}
+	used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
+	return cost{elapsed: float64(elapsed), processor: float64(used)}, nil
+}
+
+func convert(ctx context.Context, w work, input, output string) error {
+	in, err := os.Open(input)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	image, err := formats.Open(in, info.Size(), w.format)
+	if err != nil {
+		return err
+	}
+	out, err := os.Create(output)
+	if err != nil {
+		return err
+	}
+	if w.encoding == "" {
+		return errors.Join(disk.WriteRaw(ctx, out, image, disk.Options{}), out.Close())
+	}
+	encoder, err := vmdk.NewEncoder(image, vmdk.EncodeOptions{Encoding: w.encoding})
+	if err != nil {
+		return errors.Join(err, out.Close())
+	}
+	_, err = encoder.Write(ctx, out)
+	return errors.Join(err, out.Close())
+}
