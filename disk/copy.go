@@ -20,7 +20,8 @@ const maxWorkers = 16
 
 // Options of what reads a whole image.
 type Options struct {
-	// Workers is the number of goroutines, 1 to 16; 0 is the number of processors.
+	// Workers is the number of goroutines, 1 to 16; 0 is the number of processors, and at least 4, so that reads and writes are in flight
+	// while data is compressed.
 	Workers int
 	// Progress, if set, receives the number of bytes of data that are done. Calls are concurrent.
 	Progress func(done int64)
@@ -31,7 +32,7 @@ func (o Options) WorkersOrDefault() int {
 	if o.Workers > 0 {
 		return min(o.Workers, maxWorkers)
 	}
-	return min(runtime.GOMAXPROCS(0), maxWorkers)
+	return min(max(runtime.GOMAXPROCS(0), 4), maxWorkers)
 }
 
 // chunkOf returns the unit and the greatest length of the ranges to read from an image.

@@ -30,13 +30,11 @@ func newZstd() (*zstdDecoder, error) {
 // decode decompresses frames of at most limit bytes to p, or their start if p is shorter, and returns their length. Sectors of the next
 // cluster may follow the last frame in src.
 func (z *zstdDecoder) decode(src, p []byte, limit int) (int, error) {
-	dst := p
-	if len(p) < limit {
-		buffer := inflate.Buffer(limit)
-		defer inflate.Release(buffer)
-		dst = *buffer
-	}
-	dst = dst[:0:limit]
+	// The decoder's fast path copies up to 16 bytes more than there are.
+	const spare = 64
+	buffer := inflate.Buffer(limit + spare)
+	defer inflate.Release(buffer)
+	dst := (*buffer)[: 0 : limit+spare]
 	for len(dst) < limit {
 		length, err := frameLength(src)
 		if err != nil {
@@ -44,7 +42,7 @@ func (z *zstdDecoder) decode(src, p []byte, limit int) (int, error) {
 		}
 		before := len(dst)
 		dst, err = z.decoder.DecodeAll(src[:length], dst)
-		if errors.Is(err, zstdlib.ErrDecoderSizeExceeded) {
+		if errors.Is(err, zstdlib.ErrDecoderSizeExceeded) || len(dst) > limit {
 			return 0, inflate.ErrTooLong
 		}
 		if err != nil {
@@ -56,9 +54,7 @@ func (z *zstdDecoder) decode(src, p []byte, limit int) (int, error) {
 		}
 		src = src[length:]
 	}
-	if len(p) < limit {
-		copy(p, dst)
-	}
+	copy(p, dst)
 	return len(dst), nil
 }
 

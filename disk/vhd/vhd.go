@@ -120,7 +120,7 @@ func openFixed(file source.Source, f footer) (disk.Image, error) {
 	if err := file.Check("data", 0, int64(f.size)+footerBytes); err != nil {
 		return nil, err
 	}
-	var r io.ReaderAt = file.ReaderAt
+	r := file.ReaderAt
 	if _, ok := r.(*os.File); !ok {
 		r = file
 	}

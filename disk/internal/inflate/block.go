@@ -149,7 +149,8 @@ func (d *decoder) dynamic(in *input) error {
 			i++
 			continue
 		}
-		value, repeat := uint8(0), uint(0)
+		var value uint8
+		var repeat uint
 		switch symbol {
 		case 16:
 			if i == 0 {

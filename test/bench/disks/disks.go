@@ -9,17 +9,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/vmstencil/stencil/disk"
-	"github.com/vmstencil/stencil/disk/formats"
-	"github.com/vmstencil/stencil/disk/vmdk"
 )
 
 // Options are the extent of the measurement.
 type Options struct {
+	// Module is the folder of the module of this package.
+	Module string
 	// Bytes of data of the disk, whose size is eight times as much.
 	Bytes int64
 	// Rounds is how often everything is measured.
@@ -44,8 +45,8 @@ type work struct {
 	// input is the name of the file to read, and format its format.
 	input  string
 	format disk.Format
-	// encoding is set where Stencil writes VMDK; otherwise it writes raw.
-	encoding vmdk.Encoding
+	// output is the format that is written.
+	output disk.Format
 }
 
 // inputs are made by qemu-img of the raw disk.
@@ -70,15 +71,15 @@ const (
 )
 
 var works = []work{
-	{"write VMDK streamOptimized", wantedWrite, []string{"-f", "raw", "-O", "vmdk", "-o", "subformat=streamOptimized"}, "raw", disk.Raw, vmdk.Fast},
-	{"read raw", wantedRead, []string{"-f", "raw", "-O", "raw"}, "raw", disk.Raw, ""},
-	{"read qcow2", wantedRead, []string{"-f", "qcow2", "-O", "raw"}, "qcow2", disk.QCOW2, ""},
-	{"read VMDK monolithicSparse", wantedRead, []string{"-f", "vmdk", "-O", "raw"}, "vmdk", disk.VMDK, ""},
-	{"read VHD dynamic", wantedRead, []string{"-f", "vpc", "-O", "raw"}, "vhd", disk.VHD, ""},
-	{"read VHDX dynamic", wantedRead, []string{"-f", "vhdx", "-O", "raw"}, "vhdx", disk.VHDX, ""},
-	{"read VMDK streamOptimized", wantedCompressed, []string{"-f", "vmdk", "-O", "raw"}, "vmdk-stream", disk.VMDK, ""},
-	{"read qcow2, zlib", wantedCompressed, []string{"-f", "qcow2", "-O", "raw"}, "qcow2-zlib", disk.QCOW2, ""},
-	{"read qcow2, zstd", wantedCompressed, []string{"-f", "qcow2", "-O", "raw"}, "qcow2-zstd", disk.QCOW2, ""},
+	{"write VMDK streamOptimized", wantedWrite, []string{"-f", "raw", "-O", "vmdk", "-o", "subformat=streamOptimized"}, "raw", disk.Raw, disk.VMDK},
+	{"read raw", wantedRead, []string{"-f", "raw", "-O", "raw"}, "raw", disk.Raw, disk.Raw},
+	{"read qcow2", wantedRead, []string{"-f", "qcow2", "-O", "raw"}, "qcow2", disk.QCOW2, disk.Raw},
+	{"read VMDK monolithicSparse", wantedRead, []string{"-f", "vmdk", "-O", "raw"}, "vmdk", disk.VMDK, disk.Raw},
+	{"read VHD dynamic", wantedRead, []string{"-f", "vpc", "-O", "raw"}, "vhd", disk.VHD, disk.Raw},
+	{"read VHDX dynamic", wantedRead, []string{"-f", "vhdx", "-O", "raw"}, "vhdx", disk.VHDX, disk.Raw},
+	{"read VMDK streamOptimized", wantedCompressed, []string{"-f", "vmdk", "-O", "raw"}, "vmdk-stream", disk.VMDK, disk.Raw},
+	{"read qcow2, zlib", wantedCompressed, []string{"-f", "qcow2", "-O", "raw"}, "qcow2-zlib", disk.QCOW2, disk.Raw},
+	{"read qcow2, zstd", wantedCompressed, []string{"-f", "qcow2", "-O", "raw"}, "qcow2-zstd", disk.QCOW2, disk.Raw},
 }
 
 // Result holds one cost per round of each work.
@@ -102,6 +103,11 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	defer os.RemoveAll(folder)
 	result := &Result{ours: make([][]cost, len(works)), theirs: make([][]cost, len(works)), qemu: firstLine(version)}
 	options.Progress("disks: making images of %d MiB of data", options.Bytes>>20)
+	build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(folder, "convert"), "./bench/disks/convert")
+	build.Dir = options.Module
+	if output, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building the convert command: %w\n%s", err, output)
+	}
 	raw := filepath.Join(folder, "raw")
 	if result.bytes, err = makeDisk(raw, options.Bytes); err != nil {
 		return nil, err
@@ -114,7 +120,7 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	for round := range options.Rounds {
 		options.Progress("disks: round %d of %d", round+1, options.Rounds)
 		for i, w := range works {
-			if err := result.measure(ctx, i, w, folder, round == 0); err != nil {
+			if err := result.measure(ctx, i, round, w, folder); err != nil {
 				return nil, fmt.Errorf("%s: %w", w.name, err)
 			}
 		}
@@ -131,9 +137,11 @@ func firstLine(b []byte) string {
 	return string(b)
 }
 
-func qemu(ctx context.Context, arguments ...string) error {
-	if output, err := exec.CommandContext(ctx, "qemu-img", arguments...).CombinedOutput(); err != nil {
-		return fmt.Errorf("qemu-img %q: %w\n%s", arguments, err, output)
+func qemu(ctx context.Context, arguments ...string) error { return run(ctx, "qemu-img", arguments...) }
+
+func run(ctx context.Context, program string, arguments ...string) error {
+	if output, err := exec.CommandContext(ctx, program, arguments...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %q: %w\n%s", filepath.Base(program), arguments, err, output)
 	}
 	return nil
 }
@@ -175,30 +183,40 @@ func makeDisk(path string, bytes int64) (int64, error) {
 	return offset, out.Truncate(8 * bytes)
 }
 
-func (r *Result) measure(ctx context.Context, index int, w work, folder string, check bool) error {
+func (r *Result) measure(ctx context.Context, index, round int, w work, folder string) error {
 	input, ours, theirs := filepath.Join(folder, w.input), filepath.Join(folder, "ours"), filepath.Join(folder, "theirs")
-	own, err := timed(syscall.RUSAGE_SELF, func() error { return convert(ctx, w, input, ours) })
-	if err != nil {
+	var own, other cost
+	measureOwn := func() (err error) {
+		own, err = timed(func() error {
+			return run(ctx, filepath.Join(folder, "convert"), string(w.format), string(w.output), input, ours)
+		})
 		return err
 	}
-	other, err := timed(syscall.RUSAGE_CHILDREN, func() error {
-		return qemu(ctx, append(append([]string{"convert"}, w.qemu...), input, theirs)...)
-	})
-	if err != nil {
+	measureOther := func() (err error) {
+		other, err = timed(func() error {
+			return qemu(ctx, append(append([]string{"convert"}, w.qemu...), input, theirs)...)
+		})
 		return err
+	}
+	// The first one of a pair may wait for what was written before it.
+	order := []func() error{measureOwn, measureOther}
+	if round%2 == 1 {
+		slices.Reverse(order)
+	}
+	for _, measure := range order {
+		if err := measure(); err != nil {
+			return err
+		}
 	}
 	r.ours[index], r.theirs[index] = append(r.ours[index], own), append(r.theirs[index], other)
-	if w.encoding != "" {
+	if w.output == disk.VMDK {
+		var err error
 		if r.ourVMDK, r.theirVMDK, err = sizes(ours, theirs); err != nil {
 			return err
 		}
 	}
-	if check {
-		format := "raw"
-		if w.encoding != "" {
-			format = "vmdk"
-		}
-		if err := qemu(ctx, "compare", "-f", format, "-F", "raw", ours, filepath.Join(folder, "raw")); err != nil {
+	if round == 0 {
+		if err := qemu(ctx, "compare", "-f", string(w.output), "-F", "raw", ours, filepath.Join(folder, "raw")); err != nil {
 			return err
 		}
 	}
@@ -217,49 +235,26 @@ func sizes(a, b string) (int64, int64, error) {
 	return first.Size(), second.Size(), nil
 }
 
-// timed measures the processor time of this process or of its children.
-func timed(of int, work func() error) (cost, error) {
-	var before, after syscall.Rusage
-	if err := syscall.Getrusage(of, &before); err != nil {
-		return cost{}, fmt.Errorf("reading the processor time: %w", err)
+// timed measures the processor time of child processes.
+func timed(work func() error) (cost, error) {
+	before, err := children()
+	if err != nil {
+		return cost{}, err
 	}
 	start := time.Now()
 	if err := work(); err != nil {
 		return cost{}, err
 	}
 	elapsed := time.Since(start)
-	if err := syscall.Getrusage(of, &after); err != nil {
-		return cost{}, fmt.Errorf("reading the processor time: %w", err)
-	}
-	used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
-	return cost{elapsed: float64(elapsed), processor: float64(used)}, nil
+	after, err := children()
+	return cost{elapsed: float64(elapsed), processor: after - before}, err
 }
 
-func convert(ctx context.Context, w work, input, output string) error {
-	in, err := os.Open(input)
-	if err != nil {
-		return err
+// children returns the processor time of all child processes that have ended, in nanoseconds.
+func children() (float64, error) {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &usage); err != nil {
+		return 0, fmt.Errorf("reading the processor time: %w", err)
 	}
-	defer in.Close()
-	info, err := in.Stat()
-	if err != nil {
-		return err
-	}
-	image, err := formats.Open(in, info.Size(), w.format)
-	if err != nil {
-		return err
-	}
-	out, err := os.Create(output)
-	if err != nil {
-		return err
-	}
-	if w.encoding == "" {
-		return errors.Join(disk.WriteRaw(ctx, out, image, disk.Options{}), out.Close())
-	}
-	encoder, err := vmdk.NewEncoder(image, vmdk.EncodeOptions{Encoding: w.encoding})
-	if err != nil {
-		return errors.Join(err, out.Close())
-	}
-	_, err = encoder.Write(ctx, out)
-	return errors.Join(err, out.Close())
+	return float64(usage.Utime.Nano() + usage.Stime.Nano()), nil
 }

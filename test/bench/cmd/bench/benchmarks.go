@@ -135,7 +135,7 @@ var benchmarks = []benchmark{
 		return revisions.Run(ctx, revisions.Options{Revisions: copies, Log: os.Stderr, Progress: progress})
 	}},
 	{"disks", func(ctx context.Context, e environment) (result, error) {
-		return disks.Run(ctx, disks.Options{Bytes: 256 << 20, Rounds: e.roundsOr(7), Progress: progress})
+		return disks.Run(ctx, disks.Options{Module: filepath.Join(e.root, "test"), Bytes: 256 << 20, Rounds: e.roundsOr(7), Progress: progress})
 	}},
 }
 
