@@ -59,9 +59,9 @@ func TestAnUnknownFormatIsRejected(t *testing.T) {
 	}
 }
 
-// The disk has 64 MiB of data in two places. Some formats store units that are larger than what is written.
+// The disk has 16 MiB of data in two places. Some formats store units that are larger than what is written.
 func TestADiskOf100GiBCostsItsData(t *testing.T) {
-	const data = 64 * disktest.MiB
+	const data = 16 * disktest.MiB
 	raw := disktest.Raw(t, 100*disktest.GiB, disktest.Range{Offset: disktest.GiB, Length: data / 2}, disktest.Range{Offset: 90*disktest.GiB + 12345*512, Length: data / 2})
 	for _, tc := range images {
 		t.Run(tc.name, func(t *testing.T) {
@@ -138,7 +138,8 @@ func (discard) Write(p []byte) (int, error)            { return len(p), nil }
 
 // Everything that is allocated while a disk is read or written is less than the limit, so that the memory in use is.
 func TestMemoryDoesNotGrowWithTheDisk(t *testing.T) {
-	const size, limit = 160 * disktest.MiB, 128 * disktest.MiB
+	const limit = 128 * disktest.MiB
+	size := memorySize
 	options := disk.Options{Workers: 4}
 	path := filepath.Join(t.TempDir(), "disk.vmdk")
 	file, err := os.Create(path)

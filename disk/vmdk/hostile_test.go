@@ -180,7 +180,7 @@ func readStream(t testing.TB, r io.ReaderAt, size int64) error {
 	if err != nil {
 		return err
 	}
-	return stream.Copy(t.Context(), sink{}, disk.Options{})
+	return stream.Copy(t.Context(), sink{}, disk.Options{Workers: 1})
 }
 
 func TestHostileStreamsAreRejected(t *testing.T) {
@@ -225,10 +225,10 @@ func TestWhatQEMUWritesIsNotAStream(t *testing.T) {
 	}
 }
 
+// The images are small, so that many are tried.
 func FuzzVMDK(f *testing.F) {
-	_, stream := small(f)
-	f.Add(stream)
-	path := disktest.Raw(f, disktest.MiB, disktest.Range{Offset: 0, Length: 4096})
+	path := disktest.Raw(f, 128*disktest.KiB, disktest.Range{Offset: 64 * disktest.KiB, Length: 16 * disktest.KiB})
+	f.Add(disktest.ReadFile(f, encoded(f, rawImage(f, path), EncodeOptions{})))
 	f.Add(disktest.ReadFile(f, disktest.Convert(f, path, "vmdk", "-o", "subformat=monolithicSparse")))
 	f.Add(disktest.ReadFile(f, disktest.Convert(f, path, "vmdk", "-o", "subformat=streamOptimized")))
 	f.Add([]byte("# Disk DescriptorFile\nRW 8 FLAT \"/etc/passwd\" 0\n"))

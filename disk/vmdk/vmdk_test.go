@@ -119,7 +119,7 @@ func TestBytesDoNotDependOnWorkers(t *testing.T) {
 	raw := disktest.Sample(t)
 	source := declared{rawImage(t, raw), disktest.SampleRanges}
 	for encoding, want := range digests {
-		for _, workers := range []int{1, 2, 7, 16} {
+		for _, workers := range []int{1, 3, 16} {
 			content, err := os.ReadFile(encoded(t, source, EncodeOptions{Encoding: encoding, Options: disk.Options{Workers: workers}}))
 			if err != nil {
 				t.Fatal(err)
@@ -184,12 +184,12 @@ func TestARangeIsThePartOfTheStream(t *testing.T) {
 		}
 		size := layout.Size()
 		var starts []int64
-		for _, start := range append([]uint32{0, 1, 2}, append(layout.starts, layout.tables...)...) {
-			starts = append(starts, int64(start)*sector, int64(start)*sector+7)
+		for i, start := range append([]uint32{1}, append(layout.starts, layout.tables...)...) {
+			starts = append(starts, int64(start)*sector+int64(i%3*7))
 		}
-		starts = append(starts, layout.end*sector, size-3*sector, size-1, size)
-		for _, start := range starts {
-			for _, length := range []int64{0, 1, 1000, 3 * disktest.MiB, size} {
+		starts = append(starts, 0, layout.end*sector, size-3*sector, size-1, size)
+		for i, start := range starts {
+			for _, length := range [][]int64{{0, 1000}, {1, 3 * disktest.MiB}, {size}}[i%3] {
 				length = min(length, size-start)
 				var part bytes.Buffer
 				if err := encoder.WriteRange(t.Context(), &part, layout, start, length); err != nil {

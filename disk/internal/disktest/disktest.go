@@ -391,10 +391,11 @@ func Fuzz(t *testing.T, open Opener, r io.ReaderAt, size int64) {
 	if size := image.Info().Size; size < 0 || size > disk.MaxSize {
 		t.Fatalf("the size is %d", size)
 	}
-	buffer := make([]byte, MiB)
+	const limit = 256 * KiB
+	buffer := make([]byte, limit)
 	read, end := int64(0), int64(0)
-	for span, err := range disk.Spans(image, disk.ZeroBlock, MiB) {
-		if err != nil || read > 4*MiB {
+	for span, err := range disk.Spans(image, disk.ZeroBlock, limit) {
+		if err != nil || read > MiB {
 			return
 		}
 		if span.Offset < end || span.Length <= 0 || span.End() > image.Info().Size {

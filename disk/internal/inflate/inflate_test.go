@@ -27,7 +27,7 @@ func samples(t testing.TB) [][]byte {
 		t.Fatal(err)
 	}
 	list := [][]byte{{}, {1}, bytes.Repeat([]byte{0}, 65536), bytes.Repeat([]byte("abc"), 20_000), noise, skewed, []byte("Stencil Stencil")}
-	for i := 0; i < 1<<21 && i+65536 <= len(program); i += 65536 {
+	for i := 0; i < 1<<19 && i+65536 <= len(program); i += 65536 {
 		list = append(list, program[i:i+65536])
 	}
 	return list
