@@ -15,8 +15,11 @@ import (
 // compressed.
 const chunk = 1 << 20
 
-// maxWorkers bounds the memory for buffers.
-const maxWorkers = 16
+// maxWorkers and maxBuffers, in bytes, bound the memory for buffers.
+const (
+	maxWorkers = 16
+	maxBuffers = 16 << 20
+)
 
 // Options of what reads a whole image.
 type Options struct {
@@ -44,8 +47,8 @@ func chunkOf(image Image) (unit, limit int64) {
 	return unit, max(chunk/unit, 1) * unit
 }
 
-// Copy writes the data of an image to dst, which reads as zeros where Copy does not write. Blocks of zeros are not written. It needs
-// 1 MiB of memory for each worker (2 MiB if that is the image's unit).
+// Copy writes the data of an image to dst, which reads as zeros where Copy does not write. Blocks of zeros are not written. Its
+// buffers have 1 MiB for each worker (2 MiB if that is the image's unit), and 16 MiB in all.
 func Copy(ctx context.Context, dst io.WriterAt, src Image, options Options) error {
 	group, ctx := errgroup.WithContext(ctx)
 	spans := make(chan Range)
@@ -65,7 +68,7 @@ func Copy(ctx context.Context, dst io.WriterAt, src Image, options Options) erro
 		return nil
 	})
 	var done atomic.Int64
-	for range options.WorkersOrDefault() {
+	for range min(options.WorkersOrDefault(), int(maxBuffers/limit)) {
 		group.Go(func() error {
 			buffer := make([]byte, limit)
 			for span := range spans {

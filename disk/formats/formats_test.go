@@ -140,7 +140,8 @@ func (discard) Write(p []byte) (int, error)            { return len(p), nil }
 func TestMemoryDoesNotGrowWithTheDisk(t *testing.T) {
 	const limit = 128 * disktest.MiB
 	size := memorySize
-	options := disk.Options{Workers: 4}
+	// The most that there may be.
+	options := disk.Options{Workers: 16}
 	path := filepath.Join(t.TempDir(), "disk.vmdk")
 	file, err := os.Create(path)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"sync"
 
 	"github.com/vmstencil/stencil/disk"
 	"github.com/vmstencil/stencil/disk/internal/ordered"
@@ -29,6 +30,8 @@ type Encoder struct {
 	options EncodeOptions
 	size    int64
 	head    []byte
+	// encoders are as many as workers.
+	encoders sync.Pool
 }
 
 // NewEncoder returns an encoder. Disks whose size is not a multiple of 512 bytes are extended by zeros.
@@ -140,10 +143,17 @@ type job struct {
 	ends   []int
 	data   []byte
 	output []byte
-	encode grainEncoder
 }
 
-const jobBytes = 16 * grainBytes
+const (
+	jobGrains = 8
+	jobBytes  = jobGrains * grainBytes
+)
+
+// newJob has room for grains that do not compress.
+func newJob() *job {
+	return &job{data: make([]byte, jobBytes), output: make([]byte, 0, jobGrains*storedSectors*sector)}
+}
 
 // write writes the groups from a first one on, and adds them to a layout, which is to be like another one if that is not nil.
 func (e *Encoder) write(ctx context.Context, w io.Writer, layout *Layout, first int, like *Layout) (*Layout, error) {
@@ -153,7 +163,7 @@ func (e *Encoder) write(ctx context.Context, w io.Writer, layout *Layout, first 
 	var done int64
 	err := ordered.Work[job]{
 		Workers: e.options.WorkersOrDefault(),
-		New:     func() *job { return &job{data: make([]byte, jobBytes), encode: newGrainEncoder(e.options.Encoding)} },
+		New:     newJob,
 		Next: func(j *job) (bool, error) {
 			span, err, more := next()
 			if !more || err != nil {
@@ -162,7 +172,7 @@ func (e *Encoder) write(ctx context.Context, w io.Writer, layout *Layout, first 
 			j.span = span
 			return true, nil
 		},
-		Do: func(j *job) error { return j.run(e.source, e.options.Encoding == Stored) },
+		Do: e.encode,
 		Deliver: func(j *job) error {
 			done += j.span.Length
 			if e.options.Progress != nil {
@@ -187,22 +197,27 @@ func (f from) NextData(offset int64) (disk.Range, error) {
 	return f.Image.NextData(max(offset, f.offset))
 }
 
-// run reads and compresses the grains. With keepZeros, grains of zeros are written, so that the size does not depend on the data.
-func (j *job) run(source disk.Image, keepZeros bool) error {
+// encode reads and compresses the grains of a job. Stored writes grains of zeros, so that the size does not depend on the data.
+func (e *Encoder) encode(j *job) error {
+	encoder, ok := e.encoders.Get().(*grainEncoder)
+	if !ok {
+		encoder = newGrainEncoder(e.options.Encoding)
+	}
+	defer e.encoders.Put(encoder)
 	length := (j.span.Length + grainBytes - 1) / grainBytes * grainBytes
 	data := j.data[:length]
-	if err := disk.ReadFull(source, data[:j.span.Length], j.span.Offset); err != nil {
+	if err := disk.ReadFull(e.source, data[:j.span.Length], j.span.Offset); err != nil {
 		return err
 	}
 	clear(data[j.span.Length:])
 	j.grains, j.ends, j.output = j.grains[:0], j.ends[:0], j.output[:0]
 	for start := int64(0); start < length; start += grainBytes {
 		grain := data[start : start+grainBytes]
-		if !keepZeros && disk.IsZero(grain) {
+		if e.options.Encoding != Stored && disk.IsZero(grain) {
 			continue
 		}
 		first := (j.span.Offset + start) / sector
-		output, err := j.encode.append(j.output, uint64(first), grain)
+		output, err := encoder.append(j.output, uint64(first), grain)
 		if err != nil {
 			return fmt.Errorf("compressing the grain of sector %d: %w", first, err)
 		}

@@ -18,8 +18,8 @@ type grainEncoder struct {
 	buffer bytes.Buffer
 }
 
-func newGrainEncoder(encoding Encoding) grainEncoder {
-	return grainEncoder{stored: encoding == Stored}
+func newGrainEncoder(encoding Encoding) *grainEncoder {
+	return &grainEncoder{stored: encoding == Stored}
 }
 
 // append appends a grain with its marker, in whole sectors.
