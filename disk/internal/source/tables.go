@@ -22,7 +22,7 @@ func NewTables(source Source, what string, length, memory int) *Tables {
 	return &Tables{source: source, what: what, length: length, limit: limit, tables: map[int64][]byte{}}
 }
 
-// At returns the table at an offset. The caller does not change it. A table that ends with the file is cut.
+// At returns the table at an offset. The caller does not change it.
 func (t *Tables) At(offset int64) ([]byte, error) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
@@ -32,11 +32,10 @@ func (t *Tables) At(offset int64) ([]byte, error) {
 	if err := t.source.Check(t.what, offset, int64(t.length)); err != nil {
 		return nil, err
 	}
-	var table []byte
 	if len(t.order) == t.limit {
 		delete(t.tables, t.order[t.next])
 	}
-	table = make([]byte, t.length)
+	table := make([]byte, t.length)
 	if err := t.source.Read(t.what, table, offset); err != nil {
 		return nil, err
 	}
