@@ -132,6 +132,9 @@ func (r runner) goTest(ctx context.Context, root, digest string, wanted suite, o
 // check returns an error that names what the host lacks for a suite.
 func (s suite) check() error {
 	for _, each := range s.Modules {
+		if _, err := exec.LookPath("qemu-img"); each.QemuImg && err != nil {
+			return errors.New("the tests of disk formats need qemu-img: apt-get install --no-install-recommends qemu-utils")
+		}
 		if !each.Libvirt {
 			continue
 		}

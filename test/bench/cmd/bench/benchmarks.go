@@ -15,6 +15,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/audit"
 	"github.com/vmstencil/stencil/test/bench/cache"
 	"github.com/vmstencil/stencil/test/bench/defaulting"
+	"github.com/vmstencil/stencil/test/bench/disks"
 	"github.com/vmstencil/stencil/test/bench/engine"
 	"github.com/vmstencil/stencil/test/bench/policies"
 	"github.com/vmstencil/stencil/test/bench/process"
@@ -132,6 +133,9 @@ var benchmarks = []benchmark{
 			copies = 2_000
 		}
 		return revisions.Run(ctx, revisions.Options{Revisions: copies, Log: os.Stderr, Progress: progress})
+	}},
+	{"disks", func(ctx context.Context, e environment) (result, error) {
+		return disks.Run(ctx, disks.Options{Module: filepath.Join(e.root, "test"), Bytes: 256 << 20, Rounds: e.roundsOr(7), Progress: progress})
 	}},
 }
 

@@ -1,0 +1,8 @@
+//go:build race
+
+package formats
+
+import "github.com/vmstencil/stencil/disk/internal/disktest"
+
+// memorySize is small because the race detector makes the test ten times as slow; the gate runs it without.
+const memorySize = 16 * disktest.MiB

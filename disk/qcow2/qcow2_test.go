@@ -1,0 +1,54 @@
+package qcow2
+
+import (
+	"testing"
+
+	"github.com/vmstencil/stencil/disk/internal/disktest"
+)
+
+func TestWhatQEMUWritesIsRead(t *testing.T) {
+	for name, options := range map[string][]string{
+		"version 3":                       {"-o", "compat=1.1"},
+		"version 2":                       {"-o", "compat=0.10"},
+		"version 2, zlib":                 {"-c", "-o", "compat=0.10"},
+		"zlib":                            {"-c"},
+		"zlib, clusters of 2 MiB":         {"-c", "-o", "cluster_size=2M"},
+		"zlib, clusters of 512 bytes":     {"-c", "-o", "cluster_size=512"},
+		"zstd":                            {"-c", "-o", "compression_type=zstd"},
+		"zstd, clusters of 2 MiB":         {"-c", "-o", "compression_type=zstd,cluster_size=2M"},
+		"zstd, clusters of 4 KiB":         {"-c", "-o", "compression_type=zstd,cluster_size=4k"},
+		"clusters of 512 bytes":           {"-o", "cluster_size=512"},
+		"clusters of 2 MiB":               {"-o", "cluster_size=2M"},
+		"preallocated metadata":           {"-o", "preallocation=metadata"},
+		"lazy reference counts":           {"-o", "lazy_refcounts=on"},
+		"reference counts of 64 bits":     {"-o", "refcount_bits=64"},
+		"without detection of zeros, 64k": {"-S", "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw := disktest.Sample(t)
+			image := disktest.Image(t, Open, disktest.Convert(t, raw, "qcow2", options...))
+			disktest.CheckReads(t, image, raw)
+			disktest.Compare(t, disktest.Extract(t, image), "raw", raw, "raw")
+		})
+	}
+}
+
+func TestTheActiveLayerOfAnImageWithSnapshotsIsRead(t *testing.T) {
+	raw := disktest.Sample(t)
+	path := disktest.Convert(t, raw, "qcow2")
+	disktest.QEMU(t, "snapshot", "-c", "before", path)
+	disktest.QEMU(t, "snapshot", "-c", "a longer name of a snapshot", path)
+	image := disktest.Image(t, Open, path)
+	disktest.CheckReads(t, image, raw)
+}
+
+func TestAnEmptyImage(t *testing.T) {
+	for _, size := range []int64{0, 512, 100 * disktest.GiB} {
+		raw := disktest.Raw(t, size)
+		image := disktest.Image(t, Open, disktest.Convert(t, raw, "qcow2"))
+		if got := image.Info().Size; got != size {
+			t.Errorf("the size is %d instead of %d", got, size)
+		}
+		disktest.Compare(t, disktest.Extract(t, image), "raw", raw, "raw")
+	}
+}

@@ -1,0 +1,264 @@
+package vmdk
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/vmstencil/stencil/disk"
+	"github.com/vmstencil/stencil/disk/internal/ordered"
+)
+
+// Stream reads a streamOptimized VMDK from its first byte to its last, as an OVA delivers it.
+//
+// The grains of a stream ascend, each group is followed by its table, and the directory and the footer come last, as VMware writes them.
+// Other images, such as those of QEMU with their tables in front, are read with Open.
+type Stream struct {
+	header
+	reader io.Reader
+	// sector is the number of the next sector.
+	sector int64
+	// next is the first sector of the disk that the next grain may have.
+	next uint64
+	// group of the grains in table, which is the one that is to follow them.
+	group int64
+	table [tableEntries]uint32
+	open  bool
+	// directory is the one that is to follow the tables.
+	directory []uint32
+	// directoryAt is the sector of the directory once it was read.
+	directoryAt int64
+	// footer is true once the footer was read.
+	footer bool
+}
+
+// NewStream reads what precedes the grains.
+func NewStream(r io.Reader) (*Stream, error) {
+	s := &Stream{reader: r}
+	first := make([]byte, sector)
+	if err := s.read("header", first); err != nil {
+		return nil, err
+	}
+	if isDescriptor(first) {
+		// The rest is not needed to reject it.
+		return nil, checkDescriptor(first, true)
+	}
+	h, err := decodeHeader(first)
+	if err != nil {
+		return nil, err
+	}
+	s.header = h
+	if h.directoryOffset != footerAtEnd || !h.compressed() {
+		return nil, disk.VMDK.Errorf("the tables of this image precede its grains: it cannot be read as a stream, but from a file")
+	}
+	length, err := descriptorBytes(h)
+	if err != nil {
+		return nil, err
+	}
+	const maxOverhead = 1 << 20 / sector
+	if h.overhead > maxOverhead || h.descriptorOffset == 0 || h.descriptorOffset > h.overhead || h.descriptorSize > h.overhead-h.descriptorOffset {
+		return nil, disk.VMDK.Errorf("a descriptor of %d sectors at sector %d is not within the %d sectors (at most %d) before the grains", h.descriptorSize, h.descriptorOffset, h.overhead, maxOverhead)
+	}
+	rest := make([]byte, int64(h.overhead-1)*sector)
+	if err := s.read("descriptor", rest); err != nil {
+		return nil, err
+	}
+	start := int64(h.descriptorOffset-1) * sector
+	if err := checkDescriptor(rest[start:start+length], false); err != nil {
+		return nil, err
+	}
+	s.directory = make([]uint32, h.tables())
+	return s, nil
+}
+
+// Size of the disk in bytes.
+func (s *Stream) Size() int64 { return s.size() }
+
+func (s *Stream) read(what string, p []byte) error {
+	if _, err := io.ReadFull(s.reader, p); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return disk.VMDK.Errorf("truncated: the stream ends in the %s at sector %d", what, s.sector)
+		}
+		return fmt.Errorf("reading the %s: %w", what, err)
+	}
+	s.sector += int64(len(p)) / sector
+	return nil
+}
+
+// grainJob is a compressed grain.
+type grainJob struct {
+	first uint64
+	// sectors holds the marker, the compressed grain and padding.
+	sectors    []byte
+	compressed []byte
+	data       []byte
+}
+
+// Copy writes the disk to dst, which reads as zeros where Copy does not write, and reads the stream up to its end. dst holds parts of the
+// disk when it returns an error.
+func (s *Stream) Copy(ctx context.Context, dst io.WriterAt, options disk.Options) error {
+	var done int64
+	return ordered.Work[grainJob]{
+		Workers: options.WorkersOrDefault(),
+		New:     func() *grainJob { return &grainJob{data: make([]byte, s.grainBytes())} },
+		Next:    s.nextGrain,
+		Do: func(j *grainJob) error {
+			offset := int64(j.first) * sector
+			data := j.data[:min(s.grainBytes(), s.size()-offset)]
+			if err := decodeGrain(s.header, j.compressed, j.first, data); err != nil {
+				return err
+			}
+			return disk.WriteNonzero(dst, data, offset)
+		},
+		Deliver: func(*grainJob) error {
+			done += s.grainBytes()
+			if options.Progress != nil {
+				options.Progress(done)
+			}
+			return nil
+		},
+	}.Run(ctx)
+}
+
+// nextGrain reads up to the next grain. It returns false at the end of the stream.
+func (s *Stream) nextGrain(j *grainJob) (bool, error) {
+	for {
+		var first [sector]byte
+		at := s.sector
+		if err := s.read("marker", first[:]); err != nil {
+			return false, err
+		}
+		m := decodeMarker(first[:])
+		if m.size != 0 {
+			return true, s.readGrain(j, m, at, first[:])
+		}
+		switch m.kind {
+		case markerTable:
+			if err := s.readTable(m); err != nil {
+				return false, err
+			}
+		case markerDirectory:
+			if err := s.readDirectory(m); err != nil {
+				return false, err
+			}
+		case markerFooter:
+			if err := s.readFooter(m); err != nil {
+				return false, err
+			}
+		case markerEndOfStream:
+			if !s.footer {
+				return false, disk.VMDK.Errorf("truncated: the stream ends at sector %d before its footer", at)
+			}
+			return false, nil
+		default:
+			return false, disk.VMDK.Errorf("unknown marker %d at sector %d", m.kind, at)
+		}
+	}
+}
+
+func (s *Stream) readGrain(j *grainJob, m marker, at int64, first []byte) error {
+	switch {
+	case m.value%s.grain != 0 || m.value >= s.capacity:
+		return disk.VMDK.Errorf("the grain at sector %d is marked as that of sector %d, which is not a grain of the disk", at, m.value)
+	case m.value < s.next:
+		return disk.VMDK.Errorf("the grain of sector %d follows a later one: it cannot be read as a stream, but from a file", m.value)
+	case s.directoryAt != 0:
+		return disk.VMDK.Errorf("the grain of sector %d follows the grain directory", m.value)
+	case at > int64(^uint32(0)):
+		return disk.VMDK.Errorf("the grain of sector %d is at sector %d, which a grain table cannot name", m.value, at)
+	}
+	if err := checkGrainSize(s.header, m); err != nil {
+		return err
+	}
+	s.next = m.value + s.grain
+	number := int64(m.value / s.grain)
+	if s.open && s.group != number/tableEntries {
+		return disk.VMDK.Errorf("no grain table follows the grains before sector %d: it cannot be read as a stream, but from a file", at)
+	}
+	s.open, s.group = true, number/tableEntries
+	s.table[number%tableEntries] = uint32(at)
+
+	length := markerBytes + int(m.size)
+	padded := (length + sector - 1) / sector * sector
+	if cap(j.sectors) < padded {
+		j.sectors = make([]byte, padded)
+	}
+	j.first = m.value
+	whole := j.sectors[:padded]
+	copy(whole, first)
+	if err := s.read("grain", whole[sector:]); err != nil {
+		return err
+	}
+	j.compressed = whole[markerBytes:length]
+	return nil
+}
+
+// metadata reads what follows a marker.
+func (s *Stream) metadata(what string, m marker, length int64) ([]byte, error) {
+	if padded := (length + sector - 1) / sector; m.value != uint64(padded) {
+		return nil, disk.VMDK.Errorf("the %s at sector %d has %d sectors instead of %d", what, s.sector, m.value, padded)
+	}
+	b := make([]byte, int64(m.value)*sector)
+	return b, s.read(what, b)
+}
+
+func (s *Stream) readTable(m marker) error {
+	at := s.sector
+	b, err := s.metadata("grain table", m, tableBytes)
+	if err != nil {
+		return err
+	}
+	if at > int64(^uint32(0)) {
+		return disk.VMDK.Errorf("the grain table at sector %d cannot be named by a directory", at)
+	}
+	for i, want := range s.table {
+		if got := binary.LittleEndian.Uint32(b[4*i:]); got != want {
+			return disk.VMDK.Errorf("entry %d of the grain table at sector %d is %d instead of %d", i, at, got, want)
+		}
+	}
+	if s.open {
+		s.directory[s.group] = uint32(at)
+	}
+	s.open, s.table = false, [tableEntries]uint32{}
+	return nil
+}
+
+func (s *Stream) readDirectory(m marker) error {
+	at := s.sector
+	b, err := s.metadata("grain directory", m, s.directoryBytes())
+	if err != nil {
+		return err
+	}
+	if s.open {
+		return disk.VMDK.Errorf("no grain table follows the grains before sector %d: it cannot be read as a stream, but from a file", at)
+	}
+	for i, want := range s.directory {
+		// An entry may name a table of zeros.
+		if got := binary.LittleEndian.Uint32(b[4*i:]); got != want && want != 0 {
+			return disk.VMDK.Errorf("entry %d of the grain directory is %d instead of %d", i, got, want)
+		}
+	}
+	s.directoryAt = at
+	return nil
+}
+
+func (s *Stream) readFooter(m marker) error {
+	b, err := s.metadata("footer", m, sector)
+	if err != nil {
+		return err
+	}
+	h, err := decodeHeader(b)
+	if err != nil {
+		return err
+	}
+	if err := sameDisk(s.header, h); err != nil {
+		return err
+	}
+	if s.directoryAt == 0 || h.directoryOffset != uint64(s.directoryAt) {
+		return disk.VMDK.Errorf("the footer names the grain directory at sector %d, which is at sector %d", h.directoryOffset, s.directoryAt)
+	}
+	s.footer = true
+	return nil
+}
