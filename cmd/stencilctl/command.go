@@ -20,6 +20,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/image"
 	"github.com/vmstencil/stencil/cmd/stencilctl/install"
 	"github.com/vmstencil/stencil/cmd/stencilctl/lint"
+	"github.com/vmstencil/stencil/cmd/stencilctl/ova"
 	"github.com/vmstencil/stencil/cmd/stencilctl/policy"
 	"github.com/vmstencil/stencil/cmd/stencilctl/process"
 	"github.com/vmstencil/stencil/cmd/stencilctl/revisions"
@@ -73,6 +74,7 @@ Exit codes: 0 success; 1 there are findings, such as a policy that denies; 2 the
 		approve.NewCommand(streams),
 		capture.NewCommand(streams),
 		image.NewCommand(streams),
+		ova.NewCommand(streams),
 		revisions.NewCommand(streams),
 		install.NewCommand(streams),
 	)

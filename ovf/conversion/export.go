@@ -323,6 +323,28 @@ func (x *export) embed(t *v1beta1.VirtualMachineTemplate, options *ExportOptions
 
 type claim struct{ namespace, name string }
 
+// Source is a volume that is a copy of a claim of the template.
+type Source struct {
+	// Volume is the name of the volume in the VirtualMachine, Claim that of the PersistentVolumeClaim.
+	Volume, Claim string
+	// CDROM is true for a CD.
+	CDROM bool
+}
+
+// Sources returns the volumes of a VirtualMachine that the template renders which are copies of PersistentVolumeClaims, in the order of the
+// VirtualMachine. A claim that a parameter selects is not among them.
+func Sources(t *v1beta1.VirtualMachineTemplate, vm map[string]any) []Source {
+	guest, claims := at(vm, "spec", "template", "spec"), sources(t, vm)
+	var all []Source
+	for _, volume := range list(guest["volumes"]) {
+		name := text(volume["name"])
+		if from, found := claims[name]; found {
+			all = append(all, Source{Volume: name, Claim: from.name, CDROM: isCD(guest, name)})
+		}
+	}
+	return all
+}
+
 // sources returns the claims from which the volumes of a VirtualMachine are made, as the template has them.
 func sources(t *v1beta1.VirtualMachineTemplate, vm map[string]any) map[string]claim {
 	found := map[string]claim{}

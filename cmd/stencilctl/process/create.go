@@ -43,7 +43,7 @@ func (p *processing) runCreate(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	given, err := values(p.reader, p.parameters, p.valuesFile)
+	given, err := templates.Values(p.reader, p.parameters, p.valuesFile)
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func (p *processing) run(ctx context.Context, names []string) error {
 	if p.print {
 		return p.printParameters(ctx, name)
 	}
-	given, err := values(p.reader, p.parameters, p.valuesFile)
+	given, err := templates.Values(p.reader, p.parameters, p.valuesFile)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package process
+package templates
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
 )
 
-// values merges the parameter values of a file and of the command line, which takes precedence.
-func values(reader *source.Reader, given []string, path string) (map[string]string, error) {
+// Values merges the parameter values of a file and of the command line, which takes precedence.
+func Values(reader *source.Reader, given []string, path string) (map[string]string, error) {
 	all := map[string]string{}
 	if path != "" {
 		content, err := reader.Content(path)

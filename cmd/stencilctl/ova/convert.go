@@ -1,0 +1,272 @@
+package ova
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/disk"
+	"github.com/vmstencil/stencil/disk/formats"
+	"github.com/vmstencil/stencil/ovf"
+	"github.com/vmstencil/stencil/ovf/conversion"
+	"github.com/vmstencil/stencil/ovf/ova"
+)
+
+// How the digests of a package are verified.
+const (
+	ifPresent = "IfPresent"
+	require   = "Require"
+	skip      = "Skip"
+)
+
+// converting is the command convert.
+type converting struct {
+	streams      cli.Streams
+	choices      choices
+	authorities  string
+	verification *cli.Format
+	// output is the folder for an OVA's content, outputFile the OVA for that of a folder.
+	output, outputFile string
+	// parameters are values of the template that becomes an OVA.
+	parameters []string
+}
+
+func newConvert(streams cli.Streams) *cobra.Command {
+	c := converting{streams: streams, verification: cli.NewFormat(ifPresent, require, skip)}
+	command := &cobra.Command{
+		Use:   "convert FILE --output-folder FOLDER | FOLDER --output-file FILE",
+		Short: "Convert an OVA to templates and raw disks, or a template and its disks to an OVA",
+		Long: `Convert an OVA to templates, NAME.yaml, and raw disks with holes, CLAIM.raw, in a new folder. What becomes of each item is printed before anything is
+written, and the digests of the OVA are verified before that. If anything fails, the folder is removed.
+
+A folder becomes an OVA: its template, which must be the only manifest, and for each disk of which VirtualMachines get a copy, the file CLAIM.raw. The hardware is
+that of the VirtualMachine that the template renders. The template itself is part of the OVA, and Stencil reads it from there. Nothing is overwritten.`,
+		Example: `  stencilctl ova convert appliance.ova --output-folder appliance -n golden
+  stencilctl ova convert appliance.ova --output-folder appliance --ca vendor.pem --network "VM Network=pod"
+  stencilctl ova convert appliance --output-file appliance.ova -p NAME=appliance`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, paths []string) error { return c.run(command, paths[0]) },
+	}
+	c.choices.register(command)
+	flags := command.Flags()
+	flags.StringVar(&c.authorities, "ca", "", "file with certificates of authorities in PEM; the OVA must be signed")
+	flags.Var(c.verification, "verify", "whether digests are verified: "+strings.Join([]string{ifPresent, require, skip}, ", "))
+	flags.StringVar(&c.output, "output-folder", "", "folder to write, which must not exist")
+	flags.StringVar(&c.outputFile, "output-file", "", "OVA to write, which must not exist")
+	flags.StringArrayVarP(&c.parameters, "param", "p", nil, "value of a parameter of the template in the folder: NAME=VALUE; may be repeated")
+	command.MarkFlagsOneRequired("output-folder", "output-file")
+	command.MarkFlagsMutuallyExclusive("output-folder", "output-file")
+	return command
+}
+
+func (c *converting) run(command *cobra.Command, path string) (err error) {
+	switch info, err := os.Stat(path); {
+	case err != nil:
+		return cli.Usage(err)
+	case info.IsDir() != (c.output == ""):
+		return cli.Usage(errors.New("a folder needs --output-file, and an OVA --output-folder"))
+	case info.IsDir():
+		return c.pack(command.Context(), path)
+	}
+	options, err := c.choices.options(command)
+	if err != nil {
+		return err
+	}
+	o, err := open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.Close()) }()
+	if o.pkg == nil {
+		return cli.Usage(fmt.Errorf("%s is a descriptor; convert takes an OVA", path))
+	}
+	found, err := o.report(path, options)
+	if err != nil {
+		return err
+	}
+	if err := c.verify(command.Context(), path, o.pkg); err != nil {
+		return err
+	}
+	if err := found.print(c.streams.Err); err != nil {
+		return err
+	}
+	if err := os.Mkdir(c.output, 0o755); err != nil {
+		return cli.Usage(err)
+	}
+	if err := c.write(command.Context(), o, found.Plan); err != nil {
+		return errors.Join(err, os.RemoveAll(c.output))
+	}
+	return nil
+}
+
+// verify verifies the digests and the signature of the package, as the user wants.
+func (c *converting) verify(ctx context.Context, path string, pkg *ova.Package) error {
+	roots, err := authorities(c.authorities)
+	switch {
+	case err != nil:
+		return err
+	case c.verification.Is(skip) && roots != nil:
+		return cli.Usage(errors.New("--ca needs the digests: --verify must not be " + skip))
+	case c.verification.Is(skip):
+		return nil
+	case pkg.Manifest() == nil && c.verification.Is(ifPresent) && roots == nil:
+		fmt.Fprintf(c.streams.Err, "%s has no manifest: its content is not verified\n", path)
+		return nil
+	}
+	result, wrong, err := verify(ctx, c.streams, path, pkg, roots)
+	if err != nil {
+		return err
+	}
+	if wrong != nil {
+		return cli.Usage(fmt.Errorf("%s: %w", path, wrong))
+	}
+	fmt.Fprint(c.streams.Err, result)
+	return nil
+}
+
+// write writes templates and disks to the folder.
+func (c *converting) write(ctx context.Context, o *opened, plan *conversion.Plan) error {
+	for _, system := range plan.Systems {
+		text, err := yaml.Marshal(system.Template)
+		if err != nil {
+			return cli.Internal(fmt.Errorf("encoding template %s: %w", system.Template.Name, err))
+		}
+		if err := c.file(system.Template.Name+".yaml", func(file *os.File) error {
+			_, err := file.Write(text)
+			return err
+		}); err != nil {
+			return cli.Internal(err)
+		}
+		for _, each := range system.Disks {
+			if err := c.disk(ctx, o, each); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// file writes a new file in the folder, and prints its name.
+func (c *converting) file(name string, write func(file *os.File) error) error {
+	path := filepath.Join(c.output, name)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintln(c.streams.Out, path)
+	return nil
+}
+
+// disk writes the raw disk of a file of the package.
+func (c *converting) disk(ctx context.Context, o *opened, d conversion.Disk) (err error) {
+	wrong := func(err error) error { return cli.Usage(fmt.Errorf("%s: %w", d.File, err)) }
+	format, err := formatOf(d)
+	if err != nil {
+		return wrong(err)
+	}
+	content, closeContent, err := c.content(ctx, o.pkg, file(o.envelope, d.File))
+	if err != nil {
+		return wrong(err)
+	}
+	defer func() { err = errors.Join(err, closeContent()) }()
+	image, err := formats.Open(content, content.Size(), format)
+	if err != nil {
+		return wrong(err)
+	}
+	if size := image.Info().Size; d.Capacity >= 0 && size > d.Capacity {
+		return wrong(fmt.Errorf("the disk has %d bytes, and %d according to the descriptor", size, d.Capacity))
+	}
+	data, err := stored(image)
+	if err != nil {
+		return wrong(err)
+	}
+	bar := progress(c.streams, "writing "+d.Claim+".raw", data)
+	defer bar.end()
+	return c.file(d.Claim+".raw", func(file *os.File) error {
+		err := disk.WriteRaw(ctx, file, image, disk.Options{Progress: bar.add})
+		var malformed *disk.FormatError
+		if errors.As(err, &malformed) {
+			return wrong(err)
+		}
+		if err != nil {
+			return cli.Internal(err)
+		}
+		return nil
+	})
+}
+
+// content returns the bytes of a file of the package. A compressed one is expanded into the folder, in a file that close removes.
+func (c *converting) content(ctx context.Context, pkg *ova.Package, f *ovf.File) (content *io.SectionReader, closeContent func() error, err error) {
+	if f.Compression == "" {
+		return pkg.Raw(f), func() error { return nil }, nil
+	}
+	from, err := pkg.Content(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	expanded, err := os.CreateTemp(c.output, ".expanded-*")
+	if err != nil {
+		return nil, nil, err
+	}
+	closeContent = func() error { return errors.Join(expanded.Close(), os.Remove(expanded.Name())) }
+	size, err := io.Copy(expanded, &interruptible{ctx, from})
+	if err != nil {
+		return nil, nil, errors.Join(err, closeContent())
+	}
+	return io.NewSectionReader(expanded, 0, size), closeContent, nil
+}
+
+// interruptible is a reader that ends with its context.
+type interruptible struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (i *interruptible) Read(p []byte) (int, error) {
+	if err := i.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return i.from.Read(p)
+}
+
+// file returns the file of a package with a name.
+func file(e *ovf.Envelope, name string) *ovf.File {
+	for i := range e.Files {
+		if e.Files[i].Href == name {
+			return &e.Files[i]
+		}
+	}
+	return nil
+}
+
+// formatURIs are what the URIs of formats begin with. There is no registry of them; these are those that products write.
+var formatURIs = map[string]disk.Format{
+	ovf.FormatVMDK: disk.VMDK,
+	ovf.FormatISO:  disk.Raw,
+	"http://www.microsoft.com/technet/virtualserver/downloads/vhdspec.mspx": disk.VHD,
+	"http://www.gnome.org/~markmc/qcow-image-format.html":                   disk.QCOW2,
+}
+
+// formatOf returns the format of a disk. An ISO image may have none.
+func formatOf(d conversion.Disk) (disk.Format, error) {
+	if d.Format == "" && d.CDROM {
+		return disk.Raw, nil
+	}
+	for uri, format := range formatURIs {
+		if d.Format == uri || strings.HasPrefix(d.Format, uri+"#") {
+			return format, nil
+		}
+	}
+	return "", fmt.Errorf("the format %q is not supported: VMDK, VHD, qcow2 and ISO are", d.Format)
+}

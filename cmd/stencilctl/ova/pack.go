@@ -1,0 +1,187 @@
+package ova
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/source"
+	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
+	"github.com/vmstencil/stencil/disk"
+	"github.com/vmstencil/stencil/disk/vmdk"
+	"github.com/vmstencil/stencil/ovf"
+	"github.com/vmstencil/stencil/ovf/conversion"
+	"github.com/vmstencil/stencil/ovf/ova"
+)
+
+// packed is a file of a new package.
+type packed struct {
+	conversion.ExportDisk
+	// write writes the file's bytes.
+	write func(ctx context.Context, w io.Writer) error
+	file  *os.File
+}
+
+// pack writes an OVA from a folder with a template and its disks.
+func (c *converting) pack(ctx context.Context, folder string) (err error) {
+	if err := absent(c.outputFile); err != nil {
+		return err
+	}
+	t, err := templateIn(folder)
+	if err != nil {
+		return err
+	}
+	values, err := templates.Values(&source.Reader{In: c.streams.In}, c.parameters, "")
+	if err != nil {
+		return err
+	}
+	made, err := t.Render(values, nil)
+	if err != nil {
+		return err
+	}
+	options := conversion.ExportOptions{VM: made.VM}
+	var files []packed
+	defer func() {
+		for _, each := range files {
+			err = errors.Join(err, each.file.Close())
+		}
+	}()
+	for _, from := range conversion.Sources(t.Object, made.VM) {
+		each, err := c.packed(ctx, folder, t.Object.Name, from)
+		if err != nil {
+			return err
+		}
+		files = append(files, each)
+		options.Disks = append(options.Disks, each.ExportDisk)
+	}
+	exported, err := conversion.Export(t.Object, options)
+	if err != nil {
+		return cli.Usage(err)
+	}
+	for _, note := range exported.Notes {
+		fmt.Fprintln(c.streams.Err, note)
+	}
+	if err := create(c.outputFile, func(w io.Writer) error { return c.writeOVA(ctx, w, exported, files) }); err != nil {
+		return err
+	}
+	fmt.Fprintln(c.streams.Out, c.outputFile)
+	return nil
+}
+
+// templateIn reads the one template that the manifests of a folder hold.
+func templateIn(folder string) (*templates.Template, error) {
+	manifests, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil {
+		return nil, cli.Internal(err)
+	}
+	if len(manifests) != 1 {
+		return nil, cli.Usage(fmt.Errorf("%s has %s; want one file NAME.yaml with a VirtualMachineTemplate", folder, cli.Count(len(manifests), "manifest", "manifests")))
+	}
+	return templates.Read(&source.Reader{}, manifests[0])
+}
+
+// packed opens the raw disk of a volume, and computes the size of its file in the package. CDs stay as they are, and disks become VMDK.
+func (c *converting) packed(ctx context.Context, folder, template string, from conversion.Source) (p packed, err error) {
+	name := from.Claim + ".raw"
+	if p.file, err = os.Open(filepath.Join(folder, name)); err != nil {
+		return p, cli.Usage(fmt.Errorf("the disk of volume %s: %w", from.Volume, err))
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.file.Close())
+		}
+	}()
+	size, err := p.file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return p, cli.Usage(err)
+	}
+	p.ExportDisk = conversion.ExportDisk{Volume: from.Volume, Capacity: size, Populated: -1}
+	base := template + "-" + from.Volume
+	if from.CDROM {
+		p.File, p.Format = ovf.File{Href: base + ".iso", Size: size}, ovf.FormatISO
+		p.write = func(ctx context.Context, w io.Writer) error {
+			_, err := io.Copy(w, &interruptible{ctx, io.NewSectionReader(p.file, 0, size)})
+			return err
+		}
+		return p, nil
+	}
+	image, err := disk.OpenRaw(p.file, size)
+	if err != nil {
+		return p, cli.Usage(fmt.Errorf("%s: %w", name, err))
+	}
+	data, err := stored(image)
+	if err != nil {
+		return p, cli.Usage(fmt.Errorf("%s: %w", name, err))
+	}
+	// The size of the file comes before the file, so that all data is compressed twice.
+	p.File, p.Format = ovf.File{Href: base + ".vmdk"}, ovf.FormatVMDKStream
+	encoder := func(what string) (*vmdk.Encoder, *meter, error) {
+		bar := progress(c.streams, what+" "+name, data)
+		made, err := vmdk.NewEncoder(image, vmdk.EncodeOptions{Name: p.File.Href, Options: disk.Options{Progress: bar.add}})
+		return made, bar, err
+	}
+	counting, bar, err := encoder("measuring")
+	if err != nil {
+		return p, cli.Usage(fmt.Errorf("%s: %w", name, err))
+	}
+	layout, err := counting.Layout(ctx)
+	bar.end()
+	if err != nil {
+		return p, cli.Internal(fmt.Errorf("%s: %w", name, err))
+	}
+	p.File.Size = layout.Size()
+	p.write = func(ctx context.Context, w io.Writer) error {
+		writing, bar, err := encoder("writing")
+		if err != nil {
+			return err
+		}
+		defer bar.end()
+		_, err = writing.Write(ctx, w)
+		return err
+	}
+	return p, nil
+}
+
+// writeOVA writes the files of the package and the template.
+func (c *converting) writeOVA(ctx context.Context, w io.Writer, exported *conversion.Exported, files []packed) error {
+	name := exported.Envelope.Systems[0].ID
+	archive, err := ova.NewWriter(w, exported.Envelope, ova.WriterOptions{Name: name})
+	if err != nil {
+		return cli.Usage(err)
+	}
+	for _, each := range files {
+		reader, writer := io.Pipe()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			writer.CloseWithError(each.write(ctx, writer))
+		}()
+		err := archive.Add(reader)
+		// It ends a writer whose bytes are not read.
+		_ = reader.Close()
+		<-done
+		if err != nil {
+			return fmt.Errorf("%s: %w", each.File.Href, err)
+		}
+	}
+	if err := archive.Add(bytes.NewReader(exported.Template)); err != nil {
+		return err
+	}
+	return archive.Close()
+}
+
+// stored returns the number of bytes that an image stores, in steps of 1 MiB.
+func stored(image disk.Image) (sum int64, err error) {
+	for each, err := range disk.Spans(image, 1<<20, 1<<20) {
+		if err != nil {
+			return 0, err
+		}
+		sum += each.Length
+	}
+	return sum, nil
+}

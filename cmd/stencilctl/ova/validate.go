@@ -1,0 +1,116 @@
+package ova
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/ovf/ova"
+)
+
+// validating is the command validate.
+type validating struct {
+	streams     cli.Streams
+	authorities string
+}
+
+func newValidate(streams cli.Streams) *cobra.Command {
+	v := validating{streams: streams}
+	command := &cobra.Command{
+		Use:   "validate FILE",
+		Short: "Check the digests and the signature of an OVA",
+		Long: `Check an OVA: its archive, its descriptor, the digests of its manifest, and its signature, whose certificate an authority of --ca must have issued. Without
+--ca the signature is not checked. The exit code is 1 if the digests or the signature are wrong or missing, and 2 if the file is no OVA.`,
+		Example: `  stencilctl ova validate appliance.ova
+  stencilctl ova validate appliance.ova --ca vendor.pem`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, paths []string) error { return v.run(command.Context(), paths[0]) },
+	}
+	command.Flags().StringVar(&v.authorities, "ca", "", "file with certificates of authorities in PEM; the OVA must be signed")
+	return command
+}
+
+func (v *validating) run(ctx context.Context, path string) (err error) {
+	roots, err := authorities(v.authorities)
+	if err != nil {
+		return err
+	}
+	o, err := open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.Close()) }()
+	if o.pkg == nil {
+		return cli.Usage(fmt.Errorf("%s is a descriptor: its manifest is in another file; validate takes an OVA", path))
+	}
+	result, wrong, err := verify(ctx, v.streams, path, o.pkg, roots)
+	if err != nil {
+		return err
+	}
+	if wrong != nil {
+		fmt.Fprintf(v.streams.Err, "%s: %v\n", path, wrong)
+		return cli.ErrFindings
+	}
+	fmt.Fprint(v.streams.Out, result)
+	return nil
+}
+
+// authorities reads a file with certificates; without a name it returns nil.
+func authorities(path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, cli.Usage(err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, cli.Usage(fmt.Errorf("%s has no certificate in PEM", path))
+	}
+	return roots, nil
+}
+
+// verify compares the digests of a package with its manifest and, if there are roots, checks its signature. wrong is what is not right with the
+// package, result a text about what is.
+func verify(ctx context.Context, streams cli.Streams, path string, pkg *ova.Package, roots *x509.CertPool) (result string, wrong, err error) {
+	bar := progress(streams, "verifying "+path, total(pkg))
+	err = pkg.Verify(func(n int64) error {
+		bar.add(n)
+		return ctx.Err()
+	})
+	bar.end()
+	var malformed *ova.Error
+	switch {
+	case errors.Is(err, ova.ErrNoManifest), errors.As(err, &malformed):
+		return "", err, nil
+	case err != nil:
+		return "", nil, cli.Internal(err)
+	}
+	result = fmt.Sprintf("%s: the digests of %s are those of the manifest\n", path, cli.Count(len(pkg.Members()), "member", "members"))
+	if pkg.Manifest().Weak() {
+		result += "the digests are SHA-1, for which another content with the same digest can be made\n"
+	}
+	if roots == nil {
+		return result, nil, nil
+	}
+	signer, err := pkg.VerifySignature(roots, time.Now())
+	if err != nil {
+		return "", err, nil
+	}
+	return result + fmt.Sprintf("signed by %q\n", signer.Subject.String()), nil, nil
+}
+
+// total returns the number of bytes that Verify reads.
+func total(pkg *ova.Package) (sum int64) {
+	for _, member := range pkg.Members() {
+		sum += member.Size
+	}
+	return sum
+}
