@@ -97,13 +97,16 @@ func (r *Resource) Claims() ([]Claim, error) {
 	}
 	var unique []Claim
 	for _, claim := range all {
-		if claim.Name == "" || strings.Contains(claim.Name, "${") || slices.Contains(unique, claim) {
+		if claim.Name == "" || strings.Contains(claim.Name, "${") {
 			continue
 		}
-		if i := slices.IndexFunc(unique, func(other Claim) bool { return other.Disk() == claim.Disk() }); i >= 0 {
+		i := slices.IndexFunc(unique, func(other Claim) bool { return other.Disk() == claim.Disk() })
+		switch {
+		case i < 0:
+			unique = append(unique, claim)
+		case unique[i].Name != claim.Name || unique[i].Namespace != claim.Namespace && unique[i].Namespace != "" && claim.Namespace != "":
 			return nil, errorf("the claims %q and %q are the same disk %q in an artifact: rename one", unique[i].path(), claim.path(), claim.Disk())
 		}
-		unique = append(unique, claim)
 	}
 	return unique, nil
 }
