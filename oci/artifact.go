@@ -78,7 +78,7 @@ type Artifact struct {
 
 // Disk is a layer with a disk.
 type Disk struct {
-	// Name is unique in the artifact, and a DNS subdomain (RFC 1123).
+	// Name is unique in the artifact: lower case letters, digits and hyphens, at most 253.
 	Name string
 	// Size is that of the disk in bytes, at least 1.
 	Size  int64
@@ -184,8 +184,8 @@ func decodeDisk(number int, layer v1.Descriptor) (Disk, error) {
 	if err := check(what, layer); err != nil {
 		return disk, err
 	}
-	if problems := validation.IsDNS1123Subdomain(disk.Name); len(problems) > 0 {
-		return disk, errorf("%s has the annotation %s: %.80q; want a DNS subdomain", what, NameAnnotation, disk.Name)
+	if problems := validation.IsDNS1123Subdomain(disk.Name); len(problems) > 0 || strings.Contains(disk.Name, ".") {
+		return disk, errorf("%s has the annotation %s: %.80q; want lower case letters, digits and hyphens", what, NameAnnotation, disk.Name)
 	}
 	text := layer.Annotations[SizeAnnotation]
 	size, err := resource.ParseQuantity(text)

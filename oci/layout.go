@@ -33,6 +33,9 @@ type Layout struct {
 	files    fs.FS
 }
 
+// NewLayout returns a layout that has the layers of an artifact.
+func NewLayout(a *Artifact, r *Resource, files fs.FS) *Layout { return &Layout{a, r, files} }
+
 // Open reads the artifact in a layout: a folder, or what [OpenTar] returns. Index, manifest and config are verified. All layers are present with their
 // sizes; [Layout.Blob] verifies their digests.
 func Open(files fs.FS) (*Layout, error) {
@@ -54,7 +57,7 @@ func Open(files fs.FS) (*Layout, error) {
 		return nil, err
 	}
 	l := &Layout{files: files}
-	if raw, err = l.content(chosen); err != nil {
+	if raw, err = l.Content(chosen); err != nil {
 		return nil, err
 	}
 	if l.Artifact, err = Decode(raw); err != nil {
@@ -72,15 +75,15 @@ func Open(files fs.FS) (*Layout, error) {
 			return nil, errorf("the blob %s has %d bytes; want %d", blob.Digest, info.Size(), blob.Size)
 		}
 	}
-	if raw, err = l.content(l.Config); err != nil {
+	if raw, err = l.Content(l.Config); err != nil {
 		return nil, err
 	}
 	l.Resource, err = DecodeResource(l.Kind, raw)
 	return l, err
 }
 
-// content returns the content of a blob, whose size was checked.
-func (l *Layout) content(d v1.Descriptor) ([]byte, error) {
+// Content returns the content of a small blob: the config.
+func (l *Layout) Content(d v1.Descriptor) ([]byte, error) {
 	reader, err := l.Blob(d)
 	if err != nil {
 		return nil, err
@@ -141,16 +144,24 @@ func (v *verifier) Read(p []byte) (int, error) {
 	n, err := v.from.Read(p)
 	v.size += int64(n)
 	v.sum.Write(p[:n])
-	if v.size > v.of.Size {
-		return 0, errorf("the blob %s has more than its %d bytes", v.of.Digest, v.of.Size)
-	}
-	if errors.Is(err, io.EOF) {
-		if v.size < v.of.Size {
-			return 0, errorf("the blob %s ends at byte %d of %d", v.of.Digest, v.size, v.of.Size)
-		}
-		if got := hex.EncodeToString(v.sum.Sum(nil)); got != v.of.Digest.Hex {
-			return 0, errorf("the blob %s has the digest sha256:%s", v.of.Digest, got)
+	if v.size > v.of.Size || errors.Is(err, io.EOF) {
+		if different := Compare(v.of, v.size, v.sum); different != nil {
+			return 0, different
 		}
 	}
 	return n, err
+}
+
+// Compare returns an Error if the size or the SHA-256 of a content are not those of a descriptor.
+func Compare(d v1.Descriptor, size int64, sum hash.Hash) error {
+	if size > d.Size {
+		return errorf("the blob %s has more than its %d bytes", d.Digest, d.Size)
+	}
+	if size < d.Size {
+		return errorf("the blob %s ends at byte %d of %d", d.Digest, size, d.Size)
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != d.Digest.Hex {
+		return errorf("the blob %s has the digest sha256:%s", d.Digest, got)
+	}
+	return nil
 }

@@ -299,7 +299,7 @@ func TestHostileArtifacts(t *testing.T) {
 		"a layer has a negative size":       {replace(fmt.Sprintf(`"size":%d,"annotations"`, len(compressed(t, "tools"))), `"size":-1,"annotations"`), "layer 1 has -1 bytes"},
 		"the config is huge":                {replace(fmt.Sprintf(`"size":%d}`, len(config)), `"size":4194305}`), "the config has 4194305 bytes; at most 4194304 are allowed"},
 		"two disks have one name":           {replace(`"io.kubevirt.disk.name":"tools"`, `"io.kubevirt.disk.name":"fedora-44"`), `two layers are the disk "fedora-44"`},
-		"a disk's name leads out":           {disk("../../root", "6000"), `layer 0 has the annotation io.kubevirt.disk.name: "../../root"; want a DNS subdomain`},
+		"a disk's name leads out":           {disk("../../root", "6000"), `layer 0 has the annotation io.kubevirt.disk.name: "../../root"; want lower case letters, digits and hyphens`},
 		"a disk's name is absolute":         {disk("/etc/passwd", "6000"), `layer 0 has the annotation io.kubevirt.disk.name: "/etc/passwd"`},
 		"a disk has no name":                {disk("", "6000"), `layer 0 has the annotation io.kubevirt.disk.name: ""`},
 		"a disk's size is no quantity":      {disk("a", "large"), `layer 0, disk "a", has the annotation io.kubevirt.disk.size: "large"; want a quantity`},
