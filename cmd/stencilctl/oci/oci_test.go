@@ -202,6 +202,12 @@ func TestVirtualMachines(t *testing.T) {
 	}
 }
 
+// digestOf is the digest in a reference.
+func digestOf(reference string) string {
+	_, digest, _ := strings.Cut(reference, "@")
+	return digest
+}
+
 func TestRegistryByTagAndDigest(t *testing.T) {
 	s := newServer(t)
 	source := web(t)
@@ -216,7 +222,7 @@ func TestRegistryByTagAndDigest(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "out")
 		succeed(t, "pull", from, "--output-folder", out)
 		isWeb(t, out)
-		if table := succeed(t, "inspect", from); !strings.Contains(table, "digest "+pinned[strings.Index(pinned, "sha256:"):]+"\n") {
+		if table := succeed(t, "inspect", from); !strings.Contains(table, "digest "+digestOf(pinned)+"\n") {
 			t.Errorf("%d: it prints %s", i, table)
 		}
 	}
@@ -230,7 +236,7 @@ func TestRegistryByTagAndDigest(t *testing.T) {
 	// The digest is that of the archive, and what is in it is sent unchanged.
 	archive := filepath.Join(t.TempDir(), "web.tar")
 	succeed(t, "push", source, archive)
-	if other := succeed(t, "push", archive, s.at("other/web:v1")); other[strings.Index(other, "@"):] != pinned[strings.Index(pinned, "@"):] {
+	if other := succeed(t, "push", archive, s.at("other/web:v1")); digestOf(other) != digestOf(pinned) {
 		t.Errorf("the archive has the digest %s, the folder %s", other, pinned)
 	}
 	if succeed(t, "push", archive, pinned) != pinned {
@@ -523,7 +529,7 @@ func TestSignatures(t *testing.T) {
 	s := newServer(t)
 	pinned := succeed(t, "push", web(t), s.at("web:v1"))
 	repository := must(name.ParseReference(strings.TrimPrefix(pinned, scheme))).Context()
-	key := sign(t, repository, pinned[strings.Index(pinned, "sha256:"):])
+	key := sign(t, repository, digestOf(pinned))
 	other := sign(t, repository, "sha256:"+strings.Repeat("0", 64))
 	out := filepath.Join(t.TempDir(), "out")
 	code, table, messages := run(t.Context(), "inspect", s.at("web:v1"), "--key", other, "-o", "json")
@@ -602,5 +608,32 @@ func TestWhatIsWrongIsReported(t *testing.T) {
 		if entries, err := os.ReadDir(temp); err != nil || len(entries) != 0 {
 			t.Errorf("left: %v, %v", entries, err)
 		}
+	}
+}
+
+// TestWhatKubeVirtsExporterWrites reads an archive that the builder of KubeVirt 1.9.0 wrote, kubevirt.io/kubevirt/pkg/storage/oci, which answers
+// virtctl vmexport download --format=oci.
+func TestWhatKubeVirtsExporterWrites(t *testing.T) {
+	const archive = "../../../oci/testdata/kubevirt-1.9.oci.tar"
+	raw := make([]byte, 8<<20)
+	copy(raw, "first sector")
+	copy(raw[8<<20-512:], "last sector")
+	out := filepath.Join(t.TempDir(), "out")
+	succeed(t, "pull", archive, "--output-folder", out)
+	if got, err := os.ReadFile(filepath.Join(out, "fedora.44.raw")); err != nil || !bytes.Equal(got, raw) {
+		t.Errorf("the disk has other content, or %v", err)
+	}
+	// By way of a registry, it stays what it is.
+	s := newServer(t)
+	var local, remote report
+	if err := errors.Join(
+		json.Unmarshal([]byte(succeed(t, "inspect", archive, "-o", "json")), &local),
+		json.Unmarshal([]byte(succeed(t, "inspect", succeed(t, "push", archive, s.at("web:v1")), "-o", "json")), &remote),
+	); err != nil {
+		t.Fatal(err)
+	}
+	remote.Artifact = local.Artifact
+	if diff := cmp.Diff(local, remote); diff != "" {
+		t.Errorf("in the registry (-archive +registry):\n%s", diff)
 	}
 }

@@ -73,7 +73,7 @@ func (f *found) report() (*report, error) {
 	return r, nil
 }
 
-// print prints a report for people.
+// print prints a report as text.
 func (r *report) print(out io.Writer) error {
 	fmt.Fprintf(out, "%s: %s %s for %s, %s%s\ndigest %s\n", r.Artifact, r.Kind, r.Name, r.Architecture, cli.Count(len(r.Disks), "disk", "disks"), r.signature(), r.Digest)
 	for _, warning := range r.Warnings {

@@ -131,7 +131,8 @@ func marked(from string, err error) error {
 	if errors.As(err, &malformed) {
 		return cli.Usage(err)
 	}
-	if strings.HasPrefix(from, scheme) {
+	var local *fs.PathError
+	if strings.HasPrefix(from, scheme) && !errors.As(err, &local) {
 		return cli.Cluster(err)
 	}
 	return cli.Internal(err)

@@ -107,7 +107,7 @@ func (c *converting) run(command *cobra.Command, path string) (err error) {
 	return nil
 }
 
-// verify verifies the digests and the signature of the package, as the user wants.
+// verify verifies the digests and the signature of the package, as the flags require.
 func (c *converting) verify(ctx context.Context, path string, pkg *ova.Package) error {
 	roots, err := authorities(c.authorities)
 	switch {

@@ -132,7 +132,7 @@ func subject(chain []*x509.Certificate) string {
 	return chain[0].Subject.String()
 }
 
-// print prints a report for people.
+// print prints a report as text.
 func (found *report) print(out io.Writer) error {
 	fmt.Fprintf(out, "%s: OVF %s, %s, %s, %s\n", found.File, found.Version, cli.Count(len(found.Plan.Systems), "virtual system", "virtual systems"),
 		cli.Count(len(found.Files), "file", "files"), found.signed())

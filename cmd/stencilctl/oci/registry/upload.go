@@ -55,11 +55,11 @@ func (u *upload) run(ctx context.Context) error {
 		if exists || err != nil {
 			return err
 		}
-		response, err := u.do(ctx, http.MethodPost, u.repository.address("/blobs/uploads/"), nil, nil, http.StatusAccepted)
+		started, err := u.do(ctx, http.MethodPost, u.repository.address("/blobs/uploads/"), nil, nil, http.StatusAccepted)
 		if err != nil {
 			return err
 		}
-		if u.location, err = location(response); err != nil {
+		if u.location, err = started.location(); err != nil {
 			return err
 		}
 		u.offset = 0
@@ -77,8 +77,8 @@ func (u *upload) run(ctx context.Context) error {
 	query.Set("digest", u.of.Digest.String())
 	commit.RawQuery = query.Encode()
 	_, err = u.do(ctx, http.MethodPut, commit.String(), nil, nil, http.StatusCreated)
-	var answer *transport.Error
-	if errors.As(err, &answer) && answer.StatusCode == http.StatusBadRequest {
+	var rejected *transport.Error
+	if errors.As(err, &rejected) && rejected.StatusCode == http.StatusBadRequest {
 		return fmt.Errorf("the registry rejects blob %s: %w", u.of.Digest, err)
 	}
 	return err
@@ -86,8 +86,8 @@ func (u *upload) run(ctx context.Context) error {
 
 // exists reports whether the repository has the blob.
 func (u *upload) exists(ctx context.Context) (bool, error) {
-	response, err := u.do(ctx, http.MethodHead, u.repository.address("/blobs/"+u.of.Digest.String()), nil, nil, http.StatusOK, http.StatusNotFound)
-	if err != nil || response.StatusCode != http.StatusOK {
+	has, err := u.do(ctx, http.MethodHead, u.repository.address("/blobs/"+u.of.Digest.String()), nil, nil, http.StatusOK, http.StatusNotFound)
+	if err != nil || has.code != http.StatusOK {
 		return false, err
 	}
 	u.offset = u.of.Size
@@ -97,14 +97,14 @@ func (u *upload) exists(ctx context.Context) (bool, error) {
 
 // resume requests what the session has. Registries that do not report it, or have ended the session, get another one.
 func (u *upload) resume(ctx context.Context) {
-	response, err := u.do(ctx, http.MethodGet, u.location, nil, nil, http.StatusNoContent)
+	status, err := u.do(ctx, http.MethodGet, u.location, nil, nil, http.StatusNoContent)
 	if err == nil {
 		var first, last int64
 		// 0-0 is also that of a session without bytes.
-		if _, err = fmt.Sscanf(response.Header.Get("Range"), "%d-%d", &first, &last); err == nil && first == 0 && 0 < last && last < u.of.Size {
+		if _, err = fmt.Sscanf(status.header.Get("Range"), "%d-%d", &first, &last); err == nil && first == 0 && 0 < last && last < u.of.Size {
 			u.offset = last + 1
-			if response.Header.Get("Location") != "" {
-				u.location, err = location(response)
+			if status.header.Get("Location") != "" {
+				u.location, err = status.location()
 			}
 			if err == nil {
 				return
@@ -128,14 +128,14 @@ func (u *upload) send(ctx context.Context) error {
 	if begin > 0 {
 		header.Set("Content-Range", fmt.Sprintf("%d-%d", begin, u.of.Size-1))
 	}
-	response, err := u.do(ctx, http.MethodPatch, u.location, &body{Reader: reader, size: u.of.Size - begin, sent: func(n int64) { u.progress(begin + n) }}, header, http.StatusAccepted, http.StatusNoContent, http.StatusCreated)
+	sent, err := u.do(ctx, http.MethodPatch, u.location, &body{Reader: reader, size: u.of.Size - begin, sent: func(n int64) { u.progress(begin + n) }}, header, http.StatusAccepted, http.StatusNoContent, http.StatusCreated)
 	// It ends a writer whose bytes are not read.
 	_ = reader.Close()
 	if failed := <-done; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
 		return &permanentError{failed}
 	}
-	var answer *transport.Error
-	if errors.As(err, &answer) {
+	var rejected *transport.Error
+	if errors.As(err, &rejected) {
 		// What the session has is not known.
 		u.location = ""
 	}
@@ -143,7 +143,7 @@ func (u *upload) send(ctx context.Context) error {
 		return err
 	}
 	u.offset = u.of.Size
-	u.location, err = location(response)
+	u.location, err = sent.location()
 	return err
 }
 
@@ -161,8 +161,16 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// do sends a request. The body of the response is closed.
-func (u *upload) do(ctx context.Context, method, address string, content *body, header http.Header, codes ...int) (*http.Response, error) {
+// answer is what a registry answers to a request of an upload.
+type answer struct {
+	code   int
+	header http.Header
+	// from is the address that answered.
+	from *url.URL
+}
+
+// do sends a request. Other codes than the given ones are errors.
+func (u *upload) do(ctx context.Context, method, address string, content *body, header http.Header, codes ...int) (*answer, error) {
 	request, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return nil, err
@@ -177,16 +185,19 @@ func (u *upload) do(ctx context.Context, method, address string, content *body, 
 	if err != nil {
 		return nil, err
 	}
-	return response, errors.Join(transport.CheckError(response, codes...), response.Body.Close())
+	if err := errors.Join(transport.CheckError(response, codes...), response.Body.Close()); err != nil {
+		return nil, err
+	}
+	return &answer{response.StatusCode, response.Header, response.Request.URL}, nil
 }
 
 // location returns the address of a session. Registries may name another host.
-func location(response *http.Response) (string, error) {
-	at, err := response.Location()
-	if err != nil {
-		return "", fmt.Errorf("the registry starts no upload: %w", err)
+func (a *answer) location() (string, error) {
+	at, err := a.from.Parse(a.header.Get("Location"))
+	if err != nil || a.header.Get("Location") == "" {
+		return "", fmt.Errorf("the registry answers with the address %q of an upload", a.header.Get("Location"))
 	}
-	if err := external(response.Request.URL, at); err != nil {
+	if err := external(a.from, at); err != nil {
 		return "", err
 	}
 	return at.String(), nil
