@@ -7,10 +7,12 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	mathrand "math/rand/v2"
 	"net/http"
 	"os"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -30,7 +33,10 @@ import (
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/oci/registry"
+	images "github.com/vmstencil/stencil/disk"
+	"github.com/vmstencil/stencil/disk/rawzstd"
 	"github.com/vmstencil/stencil/internal/cosign"
+	artifacts "github.com/vmstencil/stencil/oci"
 )
 
 const template = `apiVersion: template.kubevirt.io/v1beta1
@@ -439,6 +445,50 @@ func TestRegistriesThatLie(t *testing.T) {
 	}
 }
 
+// TestLayersThatAreNoDisks has layers with the right digest whose content is wrong: it is found when they are expanded, and nothing may be left.
+func TestLayersThatAreNoDisks(t *testing.T) {
+	config := must(must(artifacts.DecodeResource(artifacts.VirtualMachine, []byte(`{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"db"}}`))).Encode())
+	image := must(images.OpenRaw(bytes.NewReader(make([]byte, 3<<20)), 3<<20))
+	var zeros bytes.Buffer
+	must(must(rawzstd.NewEncoder(image, images.Options{})).Write(t.Context(), &zeros))
+	s := newServer(t)
+	for what, tc := range map[string]struct {
+		layer []byte
+		size  int64
+		want  string
+	}{
+		"no zstd":       {[]byte("something else"), 1 << 20, "the disk data: zstd: invalid input: magic number mismatch"},
+		"a bomb":        {zeros.Bytes(), 1 << 20, "the disk data: zstd: the disk has more than its 1048576 bytes"},
+		"a short disk":  {zeros.Bytes(), 4 << 20, "the disk data: zstd: the disk ends at byte 3145728 of 4194304"},
+		"a cut in zstd": {zeros.Bytes()[:50], 3 << 20, "the disk data: zstd: unexpected EOF"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			a := must(artifacts.Encode(artifacts.VirtualMachine, config, []artifacts.Disk{{Name: "data", Size: tc.size, Layer: v1.Descriptor{Size: int64(len(tc.layer)), Digest: hash(sha256.Sum256(tc.layer))}}}))
+			temp, archive := t.TempDir(), filepath.Join(t.TempDir(), "db.tar")
+			file := must(os.Create(archive))
+			err := artifacts.WriteTar(file, a, config, "amd64", func(w io.Writer, _ artifacts.Disk) error {
+				_, err := w.Write(tc.layer)
+				return err
+			})
+			if err := errors.Join(err, file.Close()); err != nil {
+				t.Fatal(err)
+			}
+			for _, from := range []string{archive, succeed(t, "push", archive, s.at("db:v1"))} {
+				code, _, messages := run(t.Context(), "pull", from, "--output-folder", filepath.Join(temp, "out"))
+				if code != cli.ExitUsage || !strings.Contains(messages, from+": "+tc.want) {
+					t.Errorf("exit code %d, %s\nwant %s", code, messages, tc.want)
+				}
+				if !strings.Contains(messages, "warning: the disk data belongs to no claim of the VirtualMachine\n") {
+					t.Errorf("no warning in %s", messages)
+				}
+				if entries, err := os.ReadDir(temp); err != nil || len(entries) != 0 {
+					t.Errorf("left: %v, %v", entries, err)
+				}
+			}
+		})
+	}
+}
+
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -586,6 +636,7 @@ func TestWhatIsWrongIsReported(t *testing.T) {
 		"push, no YAML":          {push(folderWith(t, map[string]string{"a.yaml": "a: b: c"})), cli.ExitUsage, "a.yaml: "},
 		"push, a file exists":    {[]string{"push", web(t), archive}, cli.ExitUsage, archive + " exists"},
 		"push, no source":        {[]string{"push", "none", out}, cli.ExitUsage, "stat none: no such file or directory"},
+		"push, no folder":        {[]string{"push", web(t), "registry.example.com/web:v1"}, cli.ExitUsage, "registry.example.com/web:v1: stat registry.example.com: no such file or directory; an artifact in a registry begins with oci://"},
 		"push, changed":          {push(changed), cli.ExitUsage, "has the digest sha256:"},
 		"push, no reference":     {[]string{"push", web(t), "oci://a b"}, cli.ExitUsage, "want HOST/REPOSITORY:TAG"},
 	} {

@@ -86,6 +86,9 @@ func (p *pulling) run(ctx context.Context, from string) (err error) {
 		return cli.Usage(err)
 	}
 	if err := p.write(ctx, f, planned); err != nil {
+		if f.repository != nil && malformed(err) {
+			err = errors.Join(err, os.RemoveAll(p.output+partial))
+		}
 		return errors.Join(err, os.RemoveAll(p.output))
 	}
 	if f.repository != nil {
@@ -101,8 +104,7 @@ func (p *pulling) receive(ctx context.Context, f *found) (err error) {
 		return cli.Usage(err)
 	}
 	err = p.download(ctx, f, folder)
-	var malformed *oci.Error
-	if errors.As(err, &malformed) {
+	if malformed(err) {
 		return errors.Join(marked(f.from, err), os.RemoveAll(folder))
 	}
 	if err != nil {
@@ -164,10 +166,15 @@ func (p *pulling) disk(ctx context.Context, f *found, from oci.Disk, file *os.Fi
 	err = rawzstd.WriteRaw(ctx, file, blob, from.Size, bar.To)
 	bar.End()
 	err = errors.Join(err, blob.Close())
-	var malformed *oci.Error
-	var stream *rawzstd.StreamError
-	if errors.As(err, &malformed) || errors.As(err, &stream) {
+	if malformed(err) {
 		return cli.Usage(fmt.Errorf("%s: the disk %s: %w", f.from, from.Name, err))
 	}
 	return err
+}
+
+// malformed reports whether an artifact is the cause of an error.
+func malformed(err error) bool {
+	var artifact *oci.Error
+	var stream *rawzstd.StreamError
+	return errors.As(err, &artifact) || errors.As(err, &stream)
 }

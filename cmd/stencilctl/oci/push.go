@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -60,7 +62,11 @@ func (p *pushing) run(ctx context.Context, from, to string) (err error) {
 		if repository, err = registry.Open(reference, p.options); err != nil {
 			return cli.Usage(fmt.Errorf("%s: %w", to, err))
 		}
-	} else if err := files.Absent(to); err != nil {
+		// Disks are read for minutes before anything is sent.
+		if err := repository.Connect(ctx); err != nil {
+			return marked(to, err)
+		}
+	} else if err := archivable(to); err != nil {
 		return err
 	}
 	o, err := p.origin(ctx, from)
@@ -86,6 +92,14 @@ func (p *pushing) run(ctx context.Context, from, to string) (err error) {
 	}
 	fmt.Fprintln(p.streams.Out, scheme+repository.Pinned(planned.Digest))
 	return nil
+}
+
+// archivable rejects a path where no archive can be created.
+func archivable(path string) error {
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return cli.Usage(fmt.Errorf("%s: %w; an artifact in a registry begins with %s", path, err, scheme))
+	}
+	return files.Absent(path)
 }
 
 // origin opens what is pushed.

@@ -123,6 +123,9 @@ func (r *Repository) remote(ctx context.Context) []remote.Option {
 	return []remote.Option{remote.WithContext(ctx), remote.WithTransport(r.guarded), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 }
 
+// Connect checks that the registry can be reached, and accepts the credentials for uploads.
+func (r *Repository) Connect(ctx context.Context) error { return r.connect(ctx, transport.PushScope) }
+
 // connect authenticates with the credentials of docker login or podman login.
 func (r *Repository) connect(ctx context.Context, scope string) error {
 	if r.client != nil {
