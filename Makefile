@@ -80,7 +80,7 @@ verify: generate ## fail when generated files are not current
 
 .PHONY: fuzz
 fuzz: preflight ## each fuzz target for FUZZTIME (60000x: so many inputs)
-	@for folder in template approval rego template/validations apiserver/jsonschema ovf ovf/ova ovf/conversion disk/internal/inflate disk/vmdk disk/qcow2 disk/vhd disk/vhdx; do \
+	@for folder in template approval rego template/validations apiserver/jsonschema ovf ovf/ova ovf/conversion disk/internal/inflate disk/vmdk disk/qcow2 disk/vhd disk/vhdx disk/rawzstd oci; do \
 		for target in $$(grep -ho 'func Fuzz[A-Za-z]*' $$folder/*_test.go | cut -c6- | grep -E '$(FUZZ)'); do \
 			echo "== $$target"; \
 			(cd $$folder && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5s .) || exit 1; \

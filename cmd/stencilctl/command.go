@@ -20,6 +20,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/image"
 	"github.com/vmstencil/stencil/cmd/stencilctl/install"
 	"github.com/vmstencil/stencil/cmd/stencilctl/lint"
+	"github.com/vmstencil/stencil/cmd/stencilctl/oci"
 	"github.com/vmstencil/stencil/cmd/stencilctl/ova"
 	"github.com/vmstencil/stencil/cmd/stencilctl/policy"
 	"github.com/vmstencil/stencil/cmd/stencilctl/process"
@@ -50,7 +51,7 @@ func newCommand(path string, streams cli.Streams) *cobra.Command {
 		Long: `Templates and policies for KubeVirt's virtual machines.
 
 Exit codes: 0 success; 1 there are findings, such as a policy that denies; 2 the command line or a file is invalid;
-3 the cluster cannot be reached, or denies the request; 4 any other error.`,
+3 the cluster or a registry cannot be reached, or denies the request; 4 any other error.`,
 		Version:       currentVersion(),
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: displayName(path)},
 		SilenceErrors: true,
@@ -75,6 +76,7 @@ Exit codes: 0 success; 1 there are findings, such as a policy that denies; 2 the
 		capture.NewCommand(streams),
 		image.NewCommand(streams),
 		ova.NewCommand(streams),
+		oci.NewCommand(streams),
 		revisions.NewCommand(streams),
 		install.NewCommand(streams),
 	)

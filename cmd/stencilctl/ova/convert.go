@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/files"
 	"github.com/vmstencil/stencil/disk"
 	"github.com/vmstencil/stencil/disk/formats"
 	"github.com/vmstencil/stencil/ovf"
@@ -132,6 +132,8 @@ func (c *converting) verify(ctx context.Context, path string, pkg *ova.Package) 
 	return nil
 }
 
+func (c *converting) folder() files.Folder { return files.Folder{Streams: c.streams, Path: c.output} }
+
 // write writes templates and disks to the folder.
 func (c *converting) write(ctx context.Context, o *opened, plan *conversion.Plan) error {
 	for _, system := range plan.Systems {
@@ -139,7 +141,7 @@ func (c *converting) write(ctx context.Context, o *opened, plan *conversion.Plan
 		if err != nil {
 			return cli.Internal(fmt.Errorf("encoding template %s: %w", system.Template.Name, err))
 		}
-		if err := c.file(system.Template.Name+".yaml", func(file *os.File) error {
+		if err := c.folder().File(system.Template.Name+".yaml", func(file *os.File) error {
 			_, err := file.Write(text)
 			return err
 		}); err != nil {
@@ -151,20 +153,6 @@ func (c *converting) write(ctx context.Context, o *opened, plan *conversion.Plan
 			}
 		}
 	}
-	return nil
-}
-
-// file writes a new file in the folder, and prints its name.
-func (c *converting) file(name string, write func(file *os.File) error) error {
-	path := filepath.Join(c.output, name)
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(write(file), file.Close()); err != nil {
-		return err
-	}
-	fmt.Fprintln(c.streams.Out, path)
 	return nil
 }
 
@@ -187,14 +175,14 @@ func (c *converting) disk(ctx context.Context, o *opened, d conversion.Disk) (er
 	if size := image.Info().Size; d.Capacity >= 0 && size > d.Capacity {
 		return wrong(fmt.Errorf("the disk has %d bytes, and %d according to the descriptor", size, d.Capacity))
 	}
-	data, err := stored(image)
+	data, err := files.Stored(image)
 	if err != nil {
 		return wrong(err)
 	}
-	bar := progress(c.streams, "writing "+d.Claim+".raw", data)
-	defer bar.end()
-	return c.file(d.Claim+".raw", func(file *os.File) error {
-		err := disk.WriteRaw(ctx, file, image, disk.Options{Progress: bar.add})
+	bar := files.NewMeter(c.streams, "writing "+files.DiskName(d.Claim), data)
+	defer bar.End()
+	return c.folder().File(files.DiskName(d.Claim), func(file *os.File) error {
+		err := disk.WriteRaw(ctx, file, image, disk.Options{Progress: bar.To})
 		var malformed *disk.FormatError
 		if errors.As(err, &malformed) {
 			return wrong(err)
@@ -220,24 +208,11 @@ func (c *converting) content(ctx context.Context, pkg *ova.Package, f *ovf.File)
 		return nil, nil, err
 	}
 	closeContent = func() error { return errors.Join(expanded.Close(), os.Remove(expanded.Name())) }
-	size, err := io.Copy(expanded, &interruptible{ctx, from})
+	size, err := io.Copy(expanded, files.Interruptible(ctx, from))
 	if err != nil {
 		return nil, nil, errors.Join(err, closeContent())
 	}
 	return io.NewSectionReader(expanded, 0, size), closeContent, nil
-}
-
-// interruptible is a reader that ends with its context.
-type interruptible struct {
-	ctx  context.Context
-	from io.Reader
-}
-
-func (i *interruptible) Read(p []byte) (int, error) {
-	if err := i.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return i.from.Read(p)
 }
 
 // file returns the file of a package with a name.

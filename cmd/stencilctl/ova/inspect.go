@@ -8,9 +8,9 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/files"
 	"github.com/vmstencil/stencil/ovf/conversion"
 )
 
@@ -184,16 +184,9 @@ func disks(out io.Writer, disks []conversion.Disk, sizes map[string]int64) error
 	}
 	rows := [][]string{{"  VOLUME", "FILE", "FORMAT", "STORED", "CAPACITY", "CLAIM"}}
 	for _, disk := range disks {
-		rows = append(rows, []string{"  " + disk.Volume, disk.File, format(disk), quantity(sizes[disk.File]), quantity(disk.Capacity), disk.Claim})
+		rows = append(rows, []string{"  " + disk.Volume, disk.File, format(disk), files.Quantity(sizes[disk.File]), files.Quantity(disk.Capacity), disk.Claim})
 	}
 	return cli.Columns(out, rows...)
-}
-
-func quantity(count int64) string {
-	if count < 0 {
-		return "unknown"
-	}
-	return resource.NewQuantity(count, resource.BinarySI).String()
 }
 
 // format returns the short name of the format of a disk.

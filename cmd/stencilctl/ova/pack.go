@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/files"
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
 	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
 	"github.com/vmstencil/stencil/disk"
@@ -29,10 +30,10 @@ type packed struct {
 
 // pack writes an OVA from a folder with a template and its disks.
 func (c *converting) pack(ctx context.Context, folder string) (err error) {
-	if err := absent(c.outputFile); err != nil {
+	if err := files.Absent(c.outputFile); err != nil {
 		return err
 	}
-	t, err := templateIn(folder)
+	t, err := files.TemplateIn(folder)
 	if err != nil {
 		return err
 	}
@@ -45,9 +46,9 @@ func (c *converting) pack(ctx context.Context, folder string) (err error) {
 		return err
 	}
 	options := conversion.ExportOptions{VM: made.VM}
-	var files []packed
+	var all []packed
 	defer func() {
-		for _, each := range files {
+		for _, each := range all {
 			err = errors.Join(err, each.file.Close())
 		}
 	}()
@@ -56,7 +57,7 @@ func (c *converting) pack(ctx context.Context, folder string) (err error) {
 		if err != nil {
 			return err
 		}
-		files = append(files, each)
+		all = append(all, each)
 		options.Disks = append(options.Disks, each.ExportDisk)
 	}
 	exported, err := conversion.Export(t.Object, options)
@@ -66,28 +67,16 @@ func (c *converting) pack(ctx context.Context, folder string) (err error) {
 	for _, note := range exported.Notes {
 		fmt.Fprintln(c.streams.Err, note)
 	}
-	if err := create(c.outputFile, func(w io.Writer) error { return c.writeOVA(ctx, w, exported, files) }); err != nil {
+	if err := files.Create(c.outputFile, func(w io.Writer) error { return c.writeOVA(ctx, w, exported, all) }); err != nil {
 		return err
 	}
 	fmt.Fprintln(c.streams.Out, c.outputFile)
 	return nil
 }
 
-// templateIn reads the one template that the manifests of a folder hold.
-func templateIn(folder string) (*templates.Template, error) {
-	manifests, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
-	if err != nil {
-		return nil, cli.Internal(err)
-	}
-	if len(manifests) != 1 {
-		return nil, cli.Usage(fmt.Errorf("%s has %s; want one file NAME.yaml with a VirtualMachineTemplate", folder, cli.Count(len(manifests), "manifest", "manifests")))
-	}
-	return templates.Read(&source.Reader{}, manifests[0])
-}
-
 // packed opens the raw disk of a volume, and computes the size of its file in the package. CDs stay as they are, and disks become VMDK.
 func (c *converting) packed(ctx context.Context, folder, template string, from conversion.Source) (p packed, err error) {
-	name := from.Claim + ".raw"
+	name := files.DiskName(from.Claim)
 	if p.file, err = os.Open(filepath.Join(folder, name)); err != nil {
 		return p, cli.Usage(fmt.Errorf("the disk of volume %s: %w", from.Volume, err))
 	}
@@ -105,7 +94,7 @@ func (c *converting) packed(ctx context.Context, folder, template string, from c
 	if from.CDROM {
 		p.File, p.Format = ovf.File{Href: base + ".iso", Size: size}, ovf.FormatISO
 		p.write = func(ctx context.Context, w io.Writer) error {
-			_, err := io.Copy(w, &interruptible{ctx, io.NewSectionReader(p.file, 0, size)})
+			_, err := io.Copy(w, files.Interruptible(ctx, io.NewSectionReader(p.file, 0, size)))
 			return err
 		}
 		return p, nil
@@ -114,15 +103,15 @@ func (c *converting) packed(ctx context.Context, folder, template string, from c
 	if err != nil {
 		return p, cli.Usage(fmt.Errorf("%s: %w", name, err))
 	}
-	data, err := stored(image)
+	data, err := files.Stored(image)
 	if err != nil {
 		return p, cli.Usage(fmt.Errorf("%s: %w", name, err))
 	}
 	// The size of the file comes before the file, so that all data is compressed twice.
 	p.File, p.Format = ovf.File{Href: base + ".vmdk"}, ovf.FormatVMDKStream
-	encoder := func(what string) (*vmdk.Encoder, *meter, error) {
-		bar := progress(c.streams, what+" "+name, data)
-		made, err := vmdk.NewEncoder(image, vmdk.EncodeOptions{Name: p.File.Href, Options: disk.Options{Progress: bar.add}})
+	encoder := func(what string) (*vmdk.Encoder, *files.Meter, error) {
+		bar := files.NewMeter(c.streams, what+" "+name, data)
+		made, err := vmdk.NewEncoder(image, vmdk.EncodeOptions{Name: p.File.Href, Options: disk.Options{Progress: bar.To}})
 		return made, bar, err
 	}
 	counting, bar, err := encoder("measuring")
@@ -130,7 +119,7 @@ func (c *converting) packed(ctx context.Context, folder, template string, from c
 		return p, cli.Usage(fmt.Errorf("%s: %w", name, err))
 	}
 	layout, err := counting.Layout(ctx)
-	bar.end()
+	bar.End()
 	if err != nil {
 		return p, cli.Internal(fmt.Errorf("%s: %w", name, err))
 	}
@@ -140,7 +129,7 @@ func (c *converting) packed(ctx context.Context, folder, template string, from c
 		if err != nil {
 			return err
 		}
-		defer bar.end()
+		defer bar.End()
 		_, err = writing.Write(ctx, w)
 		return err
 	}
@@ -148,13 +137,13 @@ func (c *converting) packed(ctx context.Context, folder, template string, from c
 }
 
 // writeOVA writes the files of the package and the template.
-func (c *converting) writeOVA(ctx context.Context, w io.Writer, exported *conversion.Exported, files []packed) error {
+func (c *converting) writeOVA(ctx context.Context, w io.Writer, exported *conversion.Exported, all []packed) error {
 	name := exported.Envelope.Systems[0].ID
 	archive, err := ova.NewWriter(w, exported.Envelope, ova.WriterOptions{Name: name})
 	if err != nil {
 		return cli.Usage(err)
 	}
-	for _, each := range files {
+	for _, each := range all {
 		reader, writer := io.Pipe()
 		done := make(chan struct{})
 		go func() {
@@ -173,15 +162,4 @@ func (c *converting) writeOVA(ctx context.Context, w io.Writer, exported *conver
 		return err
 	}
 	return archive.Close()
-}
-
-// stored returns the number of bytes that an image stores, in steps of 1 MiB.
-func stored(image disk.Image) (sum int64, err error) {
-	for each, err := range disk.Spans(image, 1<<20, 1<<20) {
-		if err != nil {
-			return 0, err
-		}
-		sum += each.Length
-	}
-	return sum, nil
 }

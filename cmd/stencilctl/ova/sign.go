@@ -1,19 +1,17 @@
 package ova
 
 import (
-	"bufio"
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/files"
 	"github.com/vmstencil/stencil/ovf/ova"
 )
 
@@ -91,7 +89,7 @@ func (s *signing) signer() (*ova.Signer, error) {
 
 // write writes the signed OVA.
 func (s *signing) write(path string, pkg *ova.Package, signer *ova.Signer) error {
-	return create(s.output, func(w io.Writer) error {
+	return files.Create(s.output, func(w io.Writer) error {
 		err := ova.Sign(w, pkg, signer)
 		var malformed *ova.Error
 		if errors.As(err, &malformed) {
@@ -99,39 +97,4 @@ func (s *signing) write(path string, pkg *ova.Package, signer *ova.Signer) error
 		}
 		return err
 	})
-}
-
-// create writes a new file, which must not exist. It writes beside it first, so that no half of one has its name.
-func create(path string, write func(io.Writer) error) (err error) {
-	if err := absent(path); err != nil {
-		return err
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return cli.Usage(err)
-	}
-	defer func() { err = errors.Join(err, os.Remove(file.Name())) }()
-	buffered := bufio.NewWriterSize(file, 1<<20)
-	if err = write(buffered); err == nil {
-		err = buffered.Flush()
-	}
-	if err == nil {
-		err = file.Chmod(0o644)
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return cli.Internal(err)
-	}
-	// Link, and not Rename: it fails if the file exists by now.
-	if err := os.Link(file.Name(), path); err != nil {
-		return cli.Internal(err)
-	}
-	return nil
-}
-
-// absent rejects the path of a file that exists.
-func absent(path string) error {
-	if _, err := os.Lstat(path); err == nil {
-		return cli.Usage(fmt.Errorf("%s exists", path))
-	}
-	return nil
 }

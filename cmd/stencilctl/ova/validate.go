@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/files"
 	"github.com/vmstencil/stencil/ovf/ova"
 )
 
@@ -80,12 +81,12 @@ func authorities(path string) (*x509.CertPool, error) {
 // verify compares the digests of a package with its manifest and, if there are roots, checks its signature. wrong is what is not right with the
 // package, result a text about what is.
 func verify(ctx context.Context, streams cli.Streams, path string, pkg *ova.Package, roots *x509.CertPool) (result string, wrong, err error) {
-	bar := progress(streams, "verifying "+path, total(pkg))
+	bar := files.NewMeter(streams, "verifying "+path, total(pkg))
 	err = pkg.Verify(func(n int64) error {
-		bar.add(n)
+		bar.Add(n)
 		return ctx.Err()
 	})
-	bar.end()
+	bar.End()
 	var malformed *ova.Error
 	switch {
 	case errors.Is(err, ova.ErrNoManifest), errors.As(err, &malformed):

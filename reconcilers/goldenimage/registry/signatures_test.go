@@ -28,6 +28,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature/dsse"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/internal/cosign"
 	"github.com/vmstencil/stencil/reconcilers/goldenimage/outbound"
 )
 
@@ -86,7 +87,7 @@ func layers(t *testing.T, payloads map[string][]byte) v1.Image {
 		var err error
 		made, err = mutate.Append(made, mutate.Addendum{
 			Layer:       static.NewLayer([]byte(content), "application/vnd.dev.cosign.simplesigning.v1+json"),
-			Annotations: map[string]string{signatureAnnotation: base64.StdEncoding.EncodeToString(sign)},
+			Annotations: map[string]string{cosign.SignatureAnnotation: base64.StdEncoding.EncodeToString(sign)},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -103,8 +104,8 @@ func statement(digest, predicate string) []byte {
 // bundle is a bundle that refers to an image.
 func bundle(t *testing.T, to v1.Descriptor, content string) v1.Image {
 	t.Helper()
-	made, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), bundleType+".v0.3+json"),
-		mutate.Addendum{Layer: static.NewLayer([]byte(content), bundleType+".v0.3+json")})
+	made, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), cosign.BundleType+".v0.3+json"),
+		mutate.Addendum{Layer: static.NewLayer([]byte(content), cosign.BundleType+".v0.3+json")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func envelope(t *testing.T, k key, payloadType string, payload []byte) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return `{"mediaType":"` + bundleType + `.v0.3+json","verificationMaterial":{"publicKey":{"hint":""}},"dsseEnvelope":` + string(made) + `}`
+	return `{"mediaType":"` + cosign.BundleType + `.v0.3+json","verificationMaterial":{"publicKey":{"hint":""}},"dsseEnvelope":` + string(made) + `}`
 }
 
 func TestSigned(t *testing.T) {
@@ -187,22 +188,22 @@ func TestSigned(t *testing.T) {
 		}), []string{owner.public}, true},
 
 		"in a bundle": {inBundle(func(digest string) string {
-			return envelope(t, owner, inTotoType, statement(digest, signPredicate))
+			return envelope(t, owner, cosign.InTotoType, statement(digest, cosign.SignPredicate))
 		}), []string{other.public, owner.public}, true},
 		"in a bundle of another key": {inBundle(func(digest string) string {
-			return envelope(t, other, inTotoType, statement(digest, signPredicate))
+			return envelope(t, other, cosign.InTotoType, statement(digest, cosign.SignPredicate))
 		}), []string{owner.public}, false},
 		"in a bundle about another image": {inBundle(func(string) string {
-			return envelope(t, owner, inTotoType, statement(another, signPredicate))
+			return envelope(t, owner, cosign.InTotoType, statement(another, cosign.SignPredicate))
 		}), []string{owner.public}, false},
 		"in a bundle that lists parts only": {inBundle(func(digest string) string {
-			return envelope(t, owner, inTotoType, statement(digest, "https://spdx.dev/Document"))
+			return envelope(t, owner, cosign.InTotoType, statement(digest, "https://spdx.dev/Document"))
 		}), []string{owner.public}, false},
 		"in a bundle of another type": {inBundle(func(digest string) string {
-			return envelope(t, owner, "application/json", statement(digest, signPredicate))
+			return envelope(t, owner, "application/json", statement(digest, cosign.SignPredicate))
 		}), []string{owner.public}, false},
 		"in a bundle without a signature": {inBundle(func(digest string) string {
-			return `{"dsseEnvelope":{"payloadType":"` + inTotoType + `","payload":"` + base64.StdEncoding.EncodeToString(statement(digest, signPredicate)) + `","signatures":[]}}`
+			return `{"dsseEnvelope":{"payloadType":"` + cosign.InTotoType + `","payload":"` + base64.StdEncoding.EncodeToString(statement(digest, cosign.SignPredicate)) + `","signatures":[]}}`
 		}), []string{owner.public}, false},
 		"in no JSON": {inBundle(func(string) string { return "{" }), []string{owner.public}, false},
 	} {
@@ -240,7 +241,7 @@ func TestNotEverySignatureIsTried(t *testing.T) {
 	for text, tc := range map[string]struct {
 		others int
 		want   bool
-	}{"one fewer": {maximumSignatures - 1, true}, "one too many": {maximumSignatures, false}} {
+	}{"one fewer": {cosign.MaximumSignatures - 1, true}, "one too many": {cosign.MaximumSignatures, false}} {
 		t.Run(text, func(t *testing.T) {
 			registry := serve(t, handler())
 			made := image(t, "amd64")
@@ -249,7 +250,7 @@ func TestNotEverySignatureIsTried(t *testing.T) {
 			signed := empty.Image
 			add := func(content, sign []byte) {
 				var err error
-				signed, err = mutate.Append(signed, mutate.Addendum{Layer: static.NewLayer(content, "text/plain"), Annotations: map[string]string{signatureAnnotation: base64.StdEncoding.EncodeToString(sign)}})
+				signed, err = mutate.Append(signed, mutate.Addendum{Layer: static.NewLayer(content, "text/plain"), Annotations: map[string]string{cosign.SignatureAnnotation: base64.StdEncoding.EncodeToString(sign)}})
 				if err != nil {
 					t.Fatal(err)
 				}

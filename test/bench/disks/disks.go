@@ -47,7 +47,18 @@ type work struct {
 	format disk.Format
 	// output is the format that is written.
 	output disk.Format
+	// other is what the convert command writes for comparison, in the place of qemu-img.
+	other disk.Format
 }
+
+// What the convert command writes beside images.
+const (
+	layer disk.Format = "layer"
+	zstd  disk.Format = "zstd"
+)
+
+// dense is the name of a file that has the data of the disk without holes.
+const dense = "dense"
 
 // readPairs is how often reading is measured in a round.
 const readPairs = 4
@@ -71,26 +82,28 @@ const (
 	wantedWrite      = 4
 	wantedRead       = 1
 	wantedCompressed = 0.9
+	wantedLayer      = 0.8
 )
 
 var works = []work{
-	{"write VMDK streamOptimized", wantedWrite, []string{"-f", "raw", "-O", "vmdk", "-o", "subformat=streamOptimized"}, "raw", disk.Raw, disk.VMDK},
-	{"read raw", wantedRead, []string{"-f", "raw", "-O", "raw"}, "raw", disk.Raw, disk.Raw},
-	{"read qcow2", wantedRead, []string{"-f", "qcow2", "-O", "raw"}, "qcow2", disk.QCOW2, disk.Raw},
-	{"read VMDK monolithicSparse", wantedRead, []string{"-f", "vmdk", "-O", "raw"}, "vmdk", disk.VMDK, disk.Raw},
-	{"read VHD dynamic", wantedRead, []string{"-f", "vpc", "-O", "raw"}, "vhd", disk.VHD, disk.Raw},
-	{"read VHDX dynamic", wantedRead, []string{"-f", "vhdx", "-O", "raw"}, "vhdx", disk.VHDX, disk.Raw},
-	{"read VMDK streamOptimized", wantedCompressed, []string{"-f", "vmdk", "-O", "raw"}, "vmdk-stream", disk.VMDK, disk.Raw},
-	{"read qcow2, zlib", wantedCompressed, []string{"-f", "qcow2", "-O", "raw"}, "qcow2-zlib", disk.QCOW2, disk.Raw},
-	{"read qcow2, zstd", wantedCompressed, []string{"-f", "qcow2", "-O", "raw"}, "qcow2-zstd", disk.QCOW2, disk.Raw},
+	{"write VMDK streamOptimized", wantedWrite, []string{"-f", "raw", "-O", "vmdk", "-o", "subformat=streamOptimized"}, "raw", disk.Raw, disk.VMDK, ""},
+	{"read raw", wantedRead, []string{"-f", "raw", "-O", "raw"}, "raw", disk.Raw, disk.Raw, ""},
+	{"read qcow2", wantedRead, []string{"-f", "qcow2", "-O", "raw"}, "qcow2", disk.QCOW2, disk.Raw, ""},
+	{"read VMDK monolithicSparse", wantedRead, []string{"-f", "vmdk", "-O", "raw"}, "vmdk", disk.VMDK, disk.Raw, ""},
+	{"read VHD dynamic", wantedRead, []string{"-f", "vpc", "-O", "raw"}, "vhd", disk.VHD, disk.Raw, ""},
+	{"read VHDX dynamic", wantedRead, []string{"-f", "vhdx", "-O", "raw"}, "vhdx", disk.VHDX, disk.Raw, ""},
+	{"read VMDK streamOptimized", wantedCompressed, []string{"-f", "vmdk", "-O", "raw"}, "vmdk-stream", disk.VMDK, disk.Raw, ""},
+	{"read qcow2, zlib", wantedCompressed, []string{"-f", "qcow2", "-O", "raw"}, "qcow2-zlib", disk.QCOW2, disk.Raw, ""},
+	{"read qcow2, zstd", wantedCompressed, []string{"-f", "qcow2", "-O", "raw"}, "qcow2-zstd", disk.QCOW2, disk.Raw, ""},
+	{"write OCI layer, beside the zstd library alone", wantedLayer, nil, dense, disk.Raw, layer, zstd},
 }
 
 // Result holds one cost per round of each work.
 type Result struct {
 	ours, theirs [][]cost
-	// bytes of data, and of the VMDK of each.
-	bytes, ourVMDK, theirVMDK int64
-	qemu                      string
+	// bytes of data, and of the VMDK and the layer of each.
+	bytes, ourVMDK, theirVMDK, ourLayer, theirLayer int64
+	qemu                                            string
 }
 
 // Run measures.
@@ -119,6 +132,9 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 		if err := qemu(ctx, append(append([]string{"convert", "-f", "raw"}, input.options...), raw, filepath.Join(folder, input.name))...); err != nil {
 			return nil, err
 		}
+	}
+	if err := copyData(filepath.Join(folder, dense), raw, result.bytes); err != nil {
+		return nil, err
 	}
 	for round := range options.Rounds {
 		options.Progress("disks: round %d of %d", round+1, options.Rounds)
@@ -193,6 +209,21 @@ func makeDisk(path string, bytes int64) (int64, error) {
 	return offset, out.Truncate(8 * bytes)
 }
 
+// copyData copies the first bytes of a file.
+func copyData(to, from string, bytes int64) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return fmt.Errorf("reading the disk: %w", err)
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return fmt.Errorf("copying the data of the disk: %w", err)
+	}
+	_, err = io.CopyN(out, in, bytes)
+	return errors.Join(err, out.Close())
+}
+
 func (r *Result) measure(ctx context.Context, index, pair int, w work, folder string) error {
 	input, ours, theirs := filepath.Join(folder, w.input), filepath.Join(folder, "ours"), filepath.Join(folder, "theirs")
 	var own, other cost
@@ -204,6 +235,9 @@ func (r *Result) measure(ctx context.Context, index, pair int, w work, folder st
 	}
 	measureOther := func() (err error) {
 		other, err = timed(func() error {
+			if w.other != "" {
+				return run(ctx, filepath.Join(folder, "convert"), string(w.format), string(w.other), input, theirs)
+			}
 			return qemu(ctx, append(append([]string{"convert"}, w.qemu...), input, theirs)...)
 		})
 		return err
@@ -225,7 +259,12 @@ func (r *Result) measure(ctx context.Context, index, pair int, w work, folder st
 			return err
 		}
 	}
-	if pair == 0 {
+	if w.output == layer {
+		var err error
+		if r.ourLayer, r.theirLayer, err = sizes(ours, theirs); err != nil {
+			return err
+		}
+	} else if pair == 0 {
 		if err := qemu(ctx, "compare", "-f", string(w.output), "-F", "raw", ours, filepath.Join(folder, "raw")); err != nil {
 			return err
 		}

@@ -1,20 +1,25 @@
-// Command convert writes a disk as VMDK or raw, as qemu-img convert does, so that both are measured as processes.
+// Command convert writes a disk as VMDK or raw, as qemu-img convert does, so that both are measured as processes. It also writes the layer of an OCI artifact, and what the
+// zstd library alone makes of a file.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/vmstencil/stencil/disk"
 	"github.com/vmstencil/stencil/disk/formats"
+	"github.com/vmstencil/stencil/disk/rawzstd"
 	"github.com/vmstencil/stencil/disk/vmdk"
 )
 
 func main() {
 	if len(os.Args) != 5 {
-		fmt.Fprintln(os.Stderr, "usage: convert FORMAT vmdk|raw INPUT OUTPUT")
+		fmt.Fprintln(os.Stderr, "usage: convert FORMAT vmdk|raw|layer|zstd INPUT OUTPUT")
 		os.Exit(2)
 	}
 	if err := convert(context.Background(), disk.Format(os.Args[1]), disk.Format(os.Args[2]), os.Args[3], os.Args[4]); err != nil {
@@ -41,8 +46,13 @@ func convert(ctx context.Context, from, to disk.Format, input, output string) er
 	if err != nil {
 		return err
 	}
-	if to == disk.Raw {
+	switch to {
+	case disk.Raw:
 		return errors.Join(disk.WriteRaw(ctx, out, image, disk.Options{}), out.Close())
+	case "layer":
+		return errors.Join(layer(ctx, out, image), out.Close())
+	case "zstd":
+		return errors.Join(bare(out, in), out.Close())
 	}
 	encoder, err := vmdk.NewEncoder(image, vmdk.EncodeOptions{})
 	if err != nil {
@@ -50,4 +60,24 @@ func convert(ctx context.Context, from, to disk.Format, input, output string) er
 	}
 	_, err = encoder.Write(ctx, out)
 	return errors.Join(err, out.Close())
+}
+
+// layer writes the layer of an OCI artifact.
+func layer(ctx context.Context, out io.Writer, image disk.Image) error {
+	encoder, err := rawzstd.NewEncoder(image, disk.Options{})
+	if err != nil {
+		return err
+	}
+	_, err = encoder.Write(ctx, out)
+	return err
+}
+
+// bare compresses a file with the library and its defaults.
+func bare(out io.Writer, in io.Reader) error {
+	encoder, err := zstd.NewWriter(out)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(encoder, in)
+	return errors.Join(err, encoder.Close())
 }

@@ -1,4 +1,4 @@
-package ova
+package files
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 )
 
-// meter shows how much was done, in a line on a terminal that it writes again. Elsewhere it shows nothing.
-type meter struct {
+// Meter shows how much was done, in a line on a terminal that it writes again. Elsewhere it shows nothing.
+type Meter struct {
 	streams cli.Streams
 	what    string
 	total   int64
@@ -23,16 +23,28 @@ type meter struct {
 // interval is the time between two updates of the line.
 const interval = 200 * time.Millisecond
 
-// progress returns a meter of so many bytes.
-func progress(streams cli.Streams, what string, total int64) *meter {
-	return &meter{streams: streams, what: what, total: total}
+// NewMeter returns a meter of so many bytes.
+func NewMeter(streams cli.Streams, what string, total int64) *Meter {
+	return &Meter{streams: streams, what: what, total: total}
 }
 
-// add adds bytes that were done.
-func (m *meter) add(n int64) {
+// Add adds bytes that were done.
+func (m *Meter) Add(n int64) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.done += n
+	m.show(m.done + n)
+}
+
+// To sets the number of bytes that are done. It never decreases: calls are concurrent, and may be late.
+func (m *Meter) To(done int64) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.show(max(m.done, done))
+}
+
+// show is called with the mutex locked.
+func (m *Meter) show(done int64) {
+	m.done = done
 	if now := time.Now(); m.streams.Prompt != nil && now.Sub(m.shown) >= interval {
 		m.shown = now
 		const width = 30
@@ -41,8 +53,8 @@ func (m *meter) add(n int64) {
 	}
 }
 
-// end removes the line.
-func (m *meter) end() {
+// End removes the line.
+func (m *Meter) End() {
 	if !m.shown.IsZero() {
 		fmt.Fprint(m.streams.Err, "\r\x1b[K")
 	}

@@ -1,0 +1,78 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/source"
+	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
+	"github.com/vmstencil/stencil/disk"
+)
+
+// DiskName is the name of the file of a claim's disk in a folder.
+func DiskName(claim string) string { return claim + ".raw" }
+
+// ManifestIn returns the path of the one manifest in a folder.
+func ManifestIn(folder string) (string, error) {
+	manifests, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil {
+		return "", cli.Internal(err)
+	}
+	if len(manifests) != 1 {
+		return "", cli.Usage(fmt.Errorf("%s has %s; want one file NAME.yaml with a VirtualMachineTemplate", folder, cli.Count(len(manifests), "manifest", "manifests")))
+	}
+	return manifests[0], nil
+}
+
+// TemplateIn reads the one template that the manifests of a folder hold.
+func TemplateIn(folder string) (*templates.Template, error) {
+	manifest, err := ManifestIn(folder)
+	if err != nil {
+		return nil, err
+	}
+	return templates.Read(&source.Reader{}, manifest)
+}
+
+// Folder is a folder that a command writes.
+type Folder struct {
+	Streams cli.Streams
+	Path    string
+}
+
+// File writes a new file in the folder, and prints its name.
+func (f Folder) File(name string, write func(file *os.File) error) error {
+	path := filepath.Join(f.Path, name)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintln(f.Streams.Out, path)
+	return nil
+}
+
+// Stored returns the number of bytes that an image stores, in steps of 1 MiB.
+func Stored(image disk.Image) (sum int64, err error) {
+	for each, err := range disk.Spans(image, 1<<20, 1<<20) {
+		if err != nil {
+			return 0, err
+		}
+		sum += each.Length
+	}
+	return sum, nil
+}
+
+// Quantity prints a number of bytes. A negative one is not known.
+func Quantity(count int64) string {
+	if count < 0 {
+		return "unknown"
+	}
+	return resource.NewQuantity(count, resource.BinarySI).String()
+}

@@ -1,0 +1,24 @@
+package oci
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/oci/registry"
+)
+
+// NewCommand returns the group of commands.
+func NewCommand(streams cli.Streams) *cobra.Command { return newCommand(streams, registry.Options{}) }
+
+func newCommand(streams cli.Streams, options registry.Options) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "oci",
+		Short: "Push, pull and inspect templates with their disks as OCI artifacts",
+		Long: `Push, pull and inspect OCI artifacts: VirtualMachineTemplates and VirtualMachines with their disks, as KubeVirt 1.9 exports them.
+
+An artifact is in a registry, oci://HOST/REPOSITORY:TAG or oci://HOST/REPOSITORY@DIGEST, in a tar archive such as "virtctl vmexport download --format=oci" writes,
+or in a folder with a layout. The commands need no cluster. They use the credentials of docker login or podman login.`,
+	}
+	command.AddCommand(newInspect(streams, options), newPull(streams, options), newPush(streams, options))
+	return command
+}

@@ -1,0 +1,30 @@
+package rawzstd
+
+import "encoding/binary"
+
+// The parts of a frame (RFC 8878, section 3.1.1).
+const (
+	magic = 0xfd2fb528
+	// sizeOfContent is a frame header descriptor: one segment, whose size follows in 4 bytes; no checksum.
+	sizeOfContent = 0b10_1_00000
+	blockBytes    = 128 << 10
+	// lastBlock and repeated are a block's flags: the last one, and one byte that is repeated.
+	lastBlock = 1
+	repeated  = 1 << 1
+)
+
+// zeroFrame returns a frame of zeros: 4 bytes for each 128 KiB, where a compressor writes 14.
+func zeroFrame(size int64) []byte {
+	frame := binary.LittleEndian.AppendUint32(nil, magic)
+	frame = append(frame, sizeOfContent)
+	frame = binary.LittleEndian.AppendUint32(frame, uint32(size))
+	for left := size; left > 0; left -= blockBytes {
+		header := uint32(min(left, blockBytes))<<3 | repeated
+		if left <= blockBytes {
+			header |= lastBlock
+		}
+		// 3 bytes of header, and the byte that is repeated.
+		frame = binary.LittleEndian.AppendUint32(frame, header)
+	}
+	return frame
+}
