@@ -15,8 +15,12 @@ import (
 	"github.com/vmstencil/stencil/disk/internal/ordered"
 )
 
-// frameBytes is the number of bytes of the disk in a frame.
-const frameBytes = 1 << 20
+const (
+	// frameBytes is the number of bytes of the disk in a frame.
+	frameBytes = 1 << 20
+	// maxWorkers bounds memory. So many compress as fast as one computes the digest.
+	maxWorkers = 8
+)
 
 // ErrChanged is returned if the disk has other data than when its layout was computed.
 var ErrChanged = errors.New("the disk has changed since it was read first: stop what writes to it")
@@ -50,7 +54,8 @@ func NewEncoder(source disk.Image, options disk.Options) (*Encoder, error) {
 	if size < 1 || size > disk.MaxSize {
 		return nil, fmt.Errorf("a disk of %d bytes is outside 1 to %d", size, disk.MaxSize)
 	}
-	made, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(frameBytes), zstd.WithEncoderConcurrency(options.WorkersOrDefault()))
+	options.Workers = min(options.WorkersOrDefault(), maxWorkers)
+	made, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(frameBytes), zstd.WithLowerEncoderMem(true), zstd.WithEncoderConcurrency(options.Workers))
 	if err != nil {
 		return nil, fmt.Errorf("preparing zstd: %w", err)
 	}
@@ -116,7 +121,7 @@ func (e *Encoder) write(ctx context.Context, begin int64, deliver func(span disk
 	var pending *disk.Range
 	var done int64
 	return ordered.Work[job]{
-		Workers: e.options.WorkersOrDefault(),
+		Workers: e.options.Workers,
 		New:     func() *job { return &job{data: make([]byte, frameBytes)} },
 		Next: func(j *job) (bool, error) {
 			if pending == nil {

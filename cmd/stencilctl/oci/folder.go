@@ -26,6 +26,8 @@ type raw struct {
 	image   images.Image
 	encoder *rawzstd.Encoder
 	layout  *rawzstd.Layout
+	// bar is shown while the disk is measured.
+	bar *files.Meter
 }
 
 // folder makes an artifact of a folder with a template and its disks. Each disk is compressed once for its digest, and again when it is written.
@@ -91,16 +93,18 @@ func (r *raw) measure(ctx context.Context, streams cli.Streams) error {
 	if err != nil {
 		return wrong(err)
 	}
-	if r.encoder, err = rawzstd.NewEncoder(r.image, images.Options{}); err != nil {
+	// One encoder for both passes, for its memory.
+	r.bar = files.NewMeter(streams, "measuring "+name, stored)
+	if r.encoder, err = rawzstd.NewEncoder(r.image, images.Options{Progress: func(done int64) {
+		if r.bar != nil {
+			r.bar.To(done)
+		}
+	}}); err != nil {
 		return wrong(err)
 	}
-	bar := files.NewMeter(streams, "measuring "+name, stored)
-	defer bar.End()
-	measuring, err := rawzstd.NewEncoder(r.image, images.Options{Progress: bar.To})
-	if err != nil {
-		return wrong(err)
-	}
-	if r.layout, err = measuring.Layout(ctx); err != nil {
+	r.layout, err = r.encoder.Layout(ctx)
+	r.bar.End()
+	if r.bar = nil; err != nil {
 		return cli.Internal(fmt.Errorf("%s: %w", r.file.Name(), err))
 	}
 	return nil
