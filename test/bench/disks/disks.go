@@ -139,9 +139,9 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	for round := range options.Rounds {
 		options.Progress("disks: round %d of %d", round+1, options.Rounds)
 		for i, w := range works {
-			// Reading is short, so that a disturbance is longer than a pair.
+			// These are short, so that a disturbance is longer than a pair.
 			pairs := 1
-			if w.output == disk.Raw {
+			if w.output == disk.Raw || w.other != "" {
 				pairs = readPairs
 			}
 			for pair := range pairs {
