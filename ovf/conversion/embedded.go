@@ -69,6 +69,9 @@ func restore(e *ovf.Envelope, options *Options) (*SystemPlan, error) {
 		if file == nil || c.Attribute("claim") == "" {
 			return nil, fmt.Errorf("converting the OVF: the section of the template refers to the file %q, which the package does not have, or names no claim", c.Attribute("fileRef"))
 		}
+		if err := checkName("claim", c.Attribute("claim")); err != nil {
+			return nil, err
+		}
 		d := Disk{Volume: c.Attribute("volume"), Claim: c.Attribute("claim"), File: file.Href, Capacity: -1, CDROM: c.Attribute("cdrom") == "true"}
 		if d.CDROM {
 			d.Format, d.Capacity = ovf.FormatISO, file.Size
@@ -84,6 +87,9 @@ func restore(e *ovf.Envelope, options *Options) (*SystemPlan, error) {
 	}
 	if options.Name != "" {
 		t.Name = options.Name
+	}
+	if err := checkName("template name", t.Name); err != nil {
+		return nil, err
 	}
 	if options.Namespace != "" {
 		if err := move(t, options.Namespace, claims); err != nil {

@@ -206,6 +206,22 @@ func TestEmbeddedTemplatesThatAreRejected(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
+	// The command names files after templates and claims.
+	outside := strings.Replace(string(exported.Template), `"name":"`+object.Name+`"`, `"name":"../outside"`, 1)
+	const wantName = `converting the OVF: the template name "../outside" is not the name of an object; want lower case letters, digits, hyphens and dots`
+	if _, err := conversion.Import(exported.Envelope, conversion.Options{Template: []byte(outside)}); err == nil || err.Error() != wantName {
+		t.Errorf("a name outside of the folder: got %v", err)
+	}
+	for i, attribute := range exported.Envelope.Extensions[0].Children[2].Attributes {
+		if attribute.Local != "claim" {
+			continue
+		}
+		exported.Envelope.Extensions[0].Children[2].Attributes[i].Value = "../outside"
+		const want = `converting the OVF: the claim "../outside" is not the name of an object; want lower case letters, digits, hyphens and dots`
+		if _, err := conversion.Import(exported.Envelope, conversion.Options{Template: exported.Template}); err == nil || err.Error() != want {
+			t.Errorf("a claim outside of the folder: got %v", err)
+		}
+	}
 	exported.Envelope.Extensions[0].Children[2].Attributes[0].Value = "none"
 	const want = `converting the OVF: the section of the template refers to the file "none", which the package does not have, or names no claim`
 	if _, err := conversion.Import(exported.Envelope, conversion.Options{Template: exported.Template}); err == nil || err.Error() != want {

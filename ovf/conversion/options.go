@@ -84,8 +84,11 @@ func (o *Options) check(e *ovf.Envelope) error {
 		names["preference"] = *o.Preference
 	}
 	for kind, name := range names {
-		if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
-			return fmt.Errorf("converting the OVF: the %s %q is not the name of an object; want lower case letters, digits, hyphens and dots", kind, name)
+		if name == "" {
+			continue
+		}
+		if err := checkName(kind, name); err != nil {
+			return err
 		}
 	}
 	pods := 0
@@ -125,4 +128,12 @@ func networks(e *ovf.Envelope) []string {
 		add(network.Name)
 	}
 	return names
+}
+
+// checkName rejects what is not the name of an object. Callers also name files after objects, so that a name must not lead to another folder.
+func checkName(kind, name string) error {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return fmt.Errorf("converting the OVF: the %s %q is not the name of an object; want lower case letters, digits, hyphens and dots", kind, name)
+	}
+	return nil
 }

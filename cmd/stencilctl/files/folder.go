@@ -44,9 +44,30 @@ type Folder struct {
 	Path    string
 }
 
+// inFolder returns the path of a file in a folder. The name must not lead elsewhere: files are named after objects of packages and templates that
+// others have made.
+func inFolder(folder, name string) (string, error) {
+	if name != filepath.Base(name) || !filepath.IsLocal(name) {
+		return "", cli.Usage(fmt.Errorf("%q is no name of a file in %s", name, folder))
+	}
+	return filepath.Join(folder, name), nil
+}
+
+// OpenDisk opens the file of a claim's disk in a folder.
+func OpenDisk(folder, claim string) (*os.File, error) {
+	path, err := inFolder(folder, DiskName(claim))
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(path)
+}
+
 // File writes a new file in the folder, and prints its name.
 func (f Folder) File(name string, write func(file *os.File) error) error {
-	path := filepath.Join(f.Path, name)
+	path, err := inFolder(f.Path, name)
+	if err != nil {
+		return err
+	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err

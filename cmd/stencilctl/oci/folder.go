@@ -57,7 +57,7 @@ func (p *pushing) folder(ctx context.Context, path string) (_ *origin, err error
 	}()
 	var made []oci.Disk
 	for _, claim := range claims {
-		file, err := os.Open(filepath.Join(path, files.DiskName(claim.Name)))
+		file, err := files.OpenDisk(path, claim.Name)
 		if err != nil {
 			return nil, cli.Usage(fmt.Errorf("the disk of the claim %s: %w", claim.Name, err))
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/files"
@@ -77,7 +76,7 @@ func (c *converting) pack(ctx context.Context, folder string) (err error) {
 // packed opens the raw disk of a volume, and computes the size of its file in the package. CDs stay as they are, and disks become VMDK.
 func (c *converting) packed(ctx context.Context, folder, template string, from conversion.Source) (p packed, err error) {
 	name := files.DiskName(from.Claim)
-	if p.file, err = os.Open(filepath.Join(folder, name)); err != nil {
+	if p.file, err = files.OpenDisk(folder, from.Claim); err != nil {
 		return p, cli.Usage(fmt.Errorf("the disk of volume %s: %w", from.Volume, err))
 	}
 	defer func() {
