@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,22 +14,6 @@ import (
 	"github.com/vmstencil/stencil/disk"
 	"github.com/vmstencil/stencil/disk/internal/disktest"
 )
-
-// ranges is an image with ranges of its own.
-type ranges struct {
-	disk.Image
-	list []disk.Range
-}
-
-func (r ranges) NextData(offset int64) (disk.Range, error) {
-	for _, each := range r.list {
-		if each.End() > offset {
-			start := max(each.Offset, offset)
-			return disk.Range{Offset: start, Length: each.End() - start}, nil
-		}
-	}
-	return disk.Range{}, io.EOF
-}
 
 func memory(t *testing.T, size int64) disk.Image {
 	t.Helper()
@@ -72,7 +55,7 @@ func TestSpans(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []disk.Range
-			for span, err := range disk.Spans(ranges{memory(t, tc.size), tc.data}, tc.unit, tc.limit) {
+			for span, err := range disk.Spans(disktest.Declared{Image: memory(t, tc.size), Ranges: tc.data}, tc.unit, tc.limit) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -216,7 +199,7 @@ func TestErrorsOfBothSidesEndACopy(t *testing.T) {
 func TestProgressEndsWithAllData(t *testing.T) {
 	var last int64
 	options := disk.Options{Workers: 1, Progress: func(done int64) { last = max(last, done) }}
-	if err := disk.Copy(t.Context(), failing{disktest.GiB}, ranges{memory(t, 10*disktest.MiB), []disk.Range{{Offset: 0, Length: 3 * disktest.MiB}}}, options); err != nil {
+	if err := disk.Copy(t.Context(), failing{disktest.GiB}, disktest.Declared{Image: memory(t, 10*disktest.MiB), Ranges: []disk.Range{{Offset: 0, Length: 3 * disktest.MiB}}}, options); err != nil {
 		t.Fatal(err)
 	}
 	if last != 3*disktest.MiB {

@@ -14,22 +14,6 @@ import (
 	"github.com/vmstencil/stencil/disk/internal/disktest"
 )
 
-// declared is an image with ranges of its own instead of those that a file system reports.
-type declared struct {
-	disk.Image
-	ranges []disktest.Range
-}
-
-func (d declared) NextData(offset int64) (disk.Range, error) {
-	for _, r := range d.ranges {
-		if r.End() > offset {
-			start := max(r.Offset, offset)
-			return disk.Range{Offset: start, Length: r.End() - start}, nil
-		}
-	}
-	return disk.Range{}, io.EOF
-}
-
 func rawImage(t testing.TB, path string) disk.Image { return disktest.Image(t, disk.OpenRaw, path) }
 
 // encoded writes a disk and returns the file.
@@ -117,7 +101,7 @@ func TestBytesDoNotDependOnWorkers(t *testing.T) {
 		Stored: "443dc75947632293e182ab7fd853de1c1e2f256b4b3c924ca22ce3568758b29d",
 	}
 	raw := disktest.Sample(t)
-	source := declared{rawImage(t, raw), disktest.SampleRanges}
+	source := disktest.Declared{Image: rawImage(t, raw), Ranges: disktest.SampleRanges}
 	for encoding, want := range digests {
 		for _, workers := range []int{1, 3, 16} {
 			content, err := os.ReadFile(encoded(t, source, EncodeOptions{Encoding: encoding, Options: disk.Options{Workers: workers}}))

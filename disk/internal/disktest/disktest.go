@@ -19,6 +19,23 @@ import (
 // Range is data at an offset of a disk, in bytes.
 type Range = disk.Range
 
+// Declared is an image with ranges of its own instead of those that a file system reports.
+type Declared struct {
+	disk.Image
+	Ranges []Range
+}
+
+// NextData implements disk.Image.
+func (d Declared) NextData(offset int64) (Range, error) {
+	for _, r := range d.Ranges {
+		if r.End() > offset {
+			start := max(r.Offset, offset)
+			return Range{Offset: start, Length: r.End() - start}, nil
+		}
+	}
+	return Range{}, io.EOF
+}
+
 const (
 	// KiB is a number of bytes, as the others.
 	KiB = int64(1) << 10
