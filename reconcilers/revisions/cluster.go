@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/vmstencil/stencil/revision"
 )
@@ -37,14 +39,16 @@ var (
 	restores         = schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinerestores"}
 )
 
-// cluster reads everything with the user of the configuration, and writes ControllerRevisions as an account.
+// cluster reads with the user of the configuration, and as an account it writes ControllerRevisions and reads the quotas that limit them.
 type cluster struct {
 	objects       dynamic.Interface
 	reads, writes appsclient.AppsV1Interface
+	quotas        coreclient.ResourceQuotasGetter
 	decider       *revision.Decider
+	trials        trials
 }
 
-func newCluster(config *rest.Config, account string) (*cluster, error) {
+func newCluster(config *rest.Config, account string, clock clock.PassiveClock) (*cluster, error) {
 	reading := rest.CopyConfig(config)
 	// No client-side limit: the rate of the migration limits writes, and the API server has limits of its own.
 	reading.QPS = -1
@@ -60,10 +64,14 @@ func newCluster(config *rest.Config, account string) (*cluster, error) {
 	}
 	reads, err2 := appsclient.NewForConfig(reading)
 	writes, err3 := appsclient.NewForConfig(writing)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	quotas, err4 := coreclient.NewForConfig(writing)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, fmt.Errorf("making the clients of stored instance types: %w", err)
 	}
-	return &cluster{objects, reads, writes, revision.NewDecider()}, nil
+	return &cluster{
+		objects: objects, reads: reads, writes: writes, quotas: quotas, decider: revision.NewDecider(),
+		trials: trials{clock: clock, passed: map[trialKey]time.Time{}},
+	}, nil
 }
 
 // each calls visit for every object of a kind. A kind that is not served has none.

@@ -98,7 +98,7 @@ func (c *cluster) replace(ctx context.Context, r *appsv1.ControllerRevision, con
 		return err
 	}
 	next := replacement(backup, o)
-	if err := c.try(ctx, next); err != nil {
+	if err := c.rehearse(ctx, next); err != nil {
 		return errors.Join(skippedOr(err), c.discard(ctx, backup.Namespace, backup.Name))
 	}
 	return c.exchange(ctx, r, next)
@@ -147,14 +147,20 @@ func (c *cluster) try(ctx context.Context, next *appsv1.ControllerRevision) erro
 	return err
 }
 
+// denied reports whether the API server, a webhook, a policy or a quota denied an object.
+func denied(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
 func skippedOr(err error) error {
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+	if denied(err) {
 		return skipped("the replacement is denied: " + err.Error())
 	}
 	return fmt.Errorf("trying the replacement: %w", err)
 }
 
-// exchange deletes a ControllerRevision and creates another one of the same name. Once it has deleted, it continues when the manager stops.
+// exchange deletes a ControllerRevision and creates another one of the same name. Once it has deleted, it continues when the manager stops. If the
+// other one is denied all the same, the deleted one is created again.
 func (c *cluster) exchange(ctx context.Context, old, next *appsv1.ControllerRevision) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -168,7 +174,23 @@ func (c *cluster) exchange(ctx context.Context, old, next *appsv1.ControllerRevi
 	if err != nil {
 		return fmt.Errorf("deleting ControllerRevision %s/%s: %w", old.Namespace, old.Name, err)
 	}
-	return c.fill(ctx, next)
+	err = c.fill(ctx, next)
+	if !denied(err) {
+		return err
+	}
+	c.trials.forget(trialKeyOf(next))
+	if again := c.fill(ctx, anew(old)); again != nil {
+		return errors.Join(err, again)
+	}
+	return skipped("the replacement was denied after the deletion, and the copy was created again: " + err.Error())
+}
+
+// anew returns a ControllerRevision as it was read, to be created.
+func anew(r *appsv1.ControllerRevision) *appsv1.ControllerRevision {
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, OwnerReferences: r.OwnerReferences, Labels: r.Labels, Annotations: r.Annotations},
+		Data:       r.Data, Revision: r.Revision,
+	}
 }
 
 // fill creates a ControllerRevision whose name is free. Another replica, or virt-controller, may have created it meanwhile.

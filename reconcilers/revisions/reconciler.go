@@ -66,7 +66,7 @@ func New(o Options) (*Reconciler, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	cluster, err := newCluster(o.Config, o.Account)
+	cluster, err := newCluster(o.Config, o.Account, o.Clock)
 	if err != nil {
 		return nil, err
 	}

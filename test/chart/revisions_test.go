@@ -42,6 +42,7 @@ func TestTheAccountOfRevisionsWritesRevisionsOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	accountMay(t, plane, manager, "stencil-revisions", map[string][]string{"default": rightsTo(map[string]string{
+		"resourcequotas":                                          "list",
 		"apps/controllerrevisions":                                "create patch delete",
 		"kubevirt.io/virtualmachines/finalizers":                  "update",
 		"snapshot.kubevirt.io/virtualmachinesnapshots/finalizers": "update",

@@ -17,6 +17,8 @@ import (
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/transport"
+	"k8s.io/utils/clock"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -35,6 +37,7 @@ kind: ClusterRole
 metadata: {name: revisions}
 rules:
   - {apiGroups: [apps], resources: [controllerrevisions], verbs: [create, patch, delete]}
+  - {apiGroups: [""], resources: [resourcequotas], verbs: [list]}
   - {apiGroups: [kubevirt.io], resources: [virtualmachines/finalizers], verbs: [update]}
   - {apiGroups: [snapshot.kubevirt.io], resources: [virtualmachinesnapshots/finalizers], verbs: [update]}
 ---
@@ -93,12 +96,21 @@ type writer struct {
 // It is called again after the write.
 func newWriter(t *testing.T, crash func(after bool, request *http.Request) bool) *writer {
 	t.Helper()
+	if crash == nil {
+		return newWriterOf(t, clock.RealClock{}, nil)
+	}
+	return newWriterOf(t, clock.RealClock{}, func(next http.RoundTripper) http.RoundTripper { return &faulty{next: next, crash: crash} })
+}
+
+// newWriterOf returns a manager with a clock, whose requests pass through a transport.
+func newWriterOf(t *testing.T, clock clock.PassiveClock, transport transport.WrapperFunc) *writer {
+	t.Helper()
 	config := rest.CopyConfig(plane.AdminConfig())
-	if crash != nil {
-		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &faulty{next: next, crash: crash} })
+	if transport != nil {
+		config.Wrap(transport)
 	}
 	recorder := events.NewFakeRecorder(1000)
-	reconciler, err := revisions.New(revisions.Options{Config: config, Account: account, Recorder: recorder, Registerer: prometheus.NewRegistry()})
+	reconciler, err := revisions.New(revisions.Options{Config: config, Account: account, Recorder: recorder, Registerer: prometheus.NewRegistry(), Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
