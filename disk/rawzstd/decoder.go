@@ -23,10 +23,8 @@ func (e *StreamError) Error() string { return "zstd: " + e.Problem }
 // WriteRaw expands a stream to a file, which becomes a raw image of a size in bytes with holes where the disk is zero. It returns a StreamError if
 // the stream is malformed or has another size, and stops at the first byte after it. progress receives the number of bytes of the disk that are done; it may be nil.
 func WriteRaw(ctx context.Context, file *os.File, r io.Reader, size int64, progress func(done int64)) error {
-	for _, each := range []int64{0, size} {
-		if err := file.Truncate(each); err != nil {
-			return fmt.Errorf("setting the size of %s: %w", file.Name(), err)
-		}
+	if err := disk.Clear(file, size); err != nil {
+		return err
 	}
 	return Expand(ctx, file, r, size, progress)
 }
