@@ -19,6 +19,6 @@ func newCommand(streams cli.Streams, options registry.Options) *cobra.Command {
 An artifact is in a registry, oci://HOST/REPOSITORY:TAG or oci://HOST/REPOSITORY@DIGEST, in a tar archive such as "virtctl vmexport download --format=oci" writes,
 or in a folder with a layout. The commands need no cluster. They use the credentials of docker login or podman login.`,
 	}
-	command.AddCommand(newInspect(streams, options), newPull(streams, options), newPush(streams, options))
+	command.AddCommand(newInspect(streams, options), newPull(streams, options), newPush(streams, options), newContainerDisk(streams, options))
 	return command
 }

@@ -192,6 +192,25 @@ func TestFolderToArchiveAndBack(t *testing.T) {
 	}
 }
 
+func TestResultsAsJSON(t *testing.T) {
+	s := newServer(t)
+	out := filepath.Join(t.TempDir(), "out")
+	var pushed, pulled report
+	if err := json.Unmarshal([]byte(succeed(t, "push", web(t), s.at("web:v1"), "-o", "json")), &pushed); err != nil {
+		t.Fatal(err)
+	}
+	if len(pushed.Written) != 1 || pushed.Written[0] != s.at("web@"+pushed.Digest) || len(pushed.Disks) != 1 || pushed.Disks[0].Digest == "" {
+		t.Fatalf("push: %+v", pushed)
+	}
+	if err := json.Unmarshal([]byte(succeed(t, "pull", pushed.Written[0], "--output-folder", out, "-o", "json")), &pulled); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{filepath.Join(out, "web.yaml"), filepath.Join(out, "fedora.44.raw")}, pulled.Written); diff != "" || pulled.Digest != pushed.Digest {
+		t.Errorf("pull: %+v, files (-want +got):\n%s", pulled, diff)
+	}
+	isWeb(t, out)
+}
+
 func TestVirtualMachines(t *testing.T) {
 	temp := t.TempDir()
 	archive, out := filepath.Join(temp, "db.tar"), filepath.Join(temp, "out")

@@ -24,11 +24,12 @@ const partial = ".partial"
 type pulling struct {
 	reader
 	streams cli.Streams
+	format  *cli.Format
 	output  string
 }
 
 func newPull(streams cli.Streams, options registry.Options) *cobra.Command {
-	p := pulling{reader: reader{options: options}, streams: streams}
+	p := pulling{reader: reader{options: options}, streams: streams, format: newFormat()}
 	command := &cobra.Command{
 		Use:   "pull ARTIFACT --output-folder FOLDER",
 		Short: "Write the template and the disks of an artifact to a folder",
@@ -44,6 +45,7 @@ interrupted, FOLDER.partial stays, and the same command continues with it.`,
 		RunE: func(command *cobra.Command, arguments []string) error { return p.run(command.Context(), arguments[0]) },
 	}
 	p.register(command)
+	p.format.Register(command, "output", "o")
 	command.Flags().StringVar(&p.output, "output-folder", "", "folder to write, which must not exist")
 	// It fails only for a flag that does not exist.
 	_ = command.MarkFlagRequired("output-folder")
@@ -92,7 +94,12 @@ func (p *pulling) run(ctx context.Context, from string) (err error) {
 		return errors.Join(err, os.RemoveAll(p.output))
 	}
 	if f.repository != nil {
-		return os.RemoveAll(p.output + partial)
+		if err := os.RemoveAll(p.output + partial); err != nil {
+			return cli.Internal(err)
+		}
+	}
+	if !p.format.Is(cli.Table) {
+		return p.format.Write(p.streams.Out, planned)
 	}
 	return nil
 }
@@ -137,7 +144,7 @@ func (p *pulling) download(ctx context.Context, f *found, folder string) error {
 
 // write writes the resource and the disks to the folder.
 func (p *pulling) write(ctx context.Context, f *found, planned *report) error {
-	folder := files.Folder{Streams: p.streams, Path: p.output}
+	folder := files.Folder{Streams: p.streams, Path: p.output, Quiet: !p.format.Is(cli.Table)}
 	text, err := yaml.Marshal(f.resource.Object)
 	if err != nil {
 		return cli.Internal(err)
@@ -153,6 +160,7 @@ func (p *pulling) write(ctx context.Context, f *found, planned *report) error {
 			return cli.Internal(err)
 		}
 	}
+	planned.Written = folder.Written
 	return nil
 }
 

@@ -37,6 +37,7 @@ type converting struct {
 	output, outputFile string
 	// parameters are values of the template that becomes an OVA.
 	parameters []string
+	folder     files.Folder
 }
 
 func newConvert(streams cli.Streams) *cobra.Command {
@@ -98,6 +99,7 @@ func (c *converting) run(command *cobra.Command, path string) (err error) {
 	if err := found.print(c.streams.Err); err != nil {
 		return err
 	}
+	c.folder = files.Folder{Streams: c.streams, Path: c.output}
 	if err := os.Mkdir(c.output, 0o755); err != nil {
 		return cli.Usage(err)
 	}
@@ -132,8 +134,6 @@ func (c *converting) verify(ctx context.Context, path string, pkg *ova.Package) 
 	return nil
 }
 
-func (c *converting) folder() files.Folder { return files.Folder{Streams: c.streams, Path: c.output} }
-
 // write writes templates and disks to the folder.
 func (c *converting) write(ctx context.Context, o *opened, plan *conversion.Plan) error {
 	for _, system := range plan.Systems {
@@ -141,7 +141,7 @@ func (c *converting) write(ctx context.Context, o *opened, plan *conversion.Plan
 		if err != nil {
 			return cli.Internal(fmt.Errorf("encoding template %s: %w", system.Template.Name, err))
 		}
-		if err := c.folder().File(system.Template.Name+".yaml", func(file *os.File) error {
+		if err := c.folder.File(system.Template.Name+".yaml", func(file *os.File) error {
 			_, err := file.Write(text)
 			return err
 		}); err != nil {
@@ -181,7 +181,7 @@ func (c *converting) disk(ctx context.Context, o *opened, d conversion.Disk) (er
 	}
 	bar := files.NewMeter(c.streams, "writing "+files.DiskName(d.Claim), data)
 	defer bar.End()
-	return c.folder().File(files.DiskName(d.Claim), func(file *os.File) error {
+	return c.folder.File(files.DiskName(d.Claim), func(file *os.File) error {
 		err := disk.WriteRaw(ctx, file, image, disk.Options{Progress: bar.To})
 		var malformed *disk.FormatError
 		if errors.As(err, &malformed) {
