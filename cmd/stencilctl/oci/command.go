@@ -1,6 +1,9 @@
 package oci
 
 import (
+	"os"
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
@@ -8,7 +11,14 @@ import (
 )
 
 // NewCommand returns the group of commands.
-func NewCommand(streams cli.Streams) *cobra.Command { return newCommand(streams, registry.Options{}) }
+func NewCommand(streams cli.Streams) *cobra.Command {
+	options := registry.Options{}
+	// Without a folder for caches, no upload of another command is continued.
+	if caches, err := os.UserCacheDir(); err == nil {
+		options.Uploads = filepath.Join(caches, "stencilctl", "uploads")
+	}
+	return newCommand(streams, options)
+}
 
 func newCommand(streams cli.Streams, options registry.Options) *cobra.Command {
 	command := &cobra.Command{

@@ -100,8 +100,12 @@ func web(t *testing.T) string {
 
 // run runs a command of the group and returns its exit code, what it prints and its messages, with the error.
 func run(ctx context.Context, arguments ...string) (code int, out, messages string) {
+	return runWith(ctx, registry.Options{Wait: noWait}, arguments...)
+}
+
+func runWith(ctx context.Context, options registry.Options, arguments ...string) (code int, out, messages string) {
 	var written, errors bytes.Buffer
-	group := newCommand(cli.Streams{In: strings.NewReader(""), Out: &written, Err: &errors}, registry.Options{Wait: noWait})
+	group := newCommand(cli.Streams{In: strings.NewReader(""), Out: &written, Err: &errors}, options)
 	group.SilenceErrors, group.SilenceUsage = true, true
 	group.SetArgs(arguments)
 	err := group.ExecuteContext(ctx)

@@ -40,7 +40,8 @@ func newPush(streams cli.Streams, options registry.Options) *cobra.Command {
 VirtualMachine, NAME.yaml, and for each PersistentVolumeClaim that it refers to the disk, CLAIM.raw. A layout or an archive is written with the digests it has. What is
 written is printed before.
 
-Equal folders become equal artifacts. Layers that the repository has are not sent again. A connection that is cut is continued, five times without progress.`,
+Equal folders become equal artifacts. Layers that the repository has are not sent again. A connection that is cut is continued, five times without progress; after that, or
+if the command is interrupted, the same command continues the layer where the registry permits it.`,
 		Example: `  stencilctl oci push web oci://registry.example.com/templates/web:v1
   stencilctl oci push web web.oci.tar
   stencilctl oci push export.oci.tar oci://registry.example.com/templates/web:v1`,
