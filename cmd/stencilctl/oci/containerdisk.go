@@ -211,12 +211,10 @@ func (i *imaging) write(ctx context.Context, m *image) error {
 	if err != nil {
 		return m.raw.wrong(err)
 	}
-	if err := m.raw.measure(ctx, i.streams, layer); err != nil {
+	if err := i.measure(ctx, &m.raw, layer); err != nil {
 		return err
 	}
 	encoder, layout := m.raw.encoder, m.raw.layout
-	// For its memory.
-	m.raw.encoder = nil
 	o := &origin{found: &found{from: m.Disk}, content: func(ctx context.Context, _ oci.Disk, w io.Writer, offset int64) error {
 		return encoder.WriteFrom(ctx, w, layout, offset)
 	}}

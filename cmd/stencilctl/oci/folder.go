@@ -66,7 +66,7 @@ func (p *pushing) folder(ctx context.Context, path string) (_ *origin, err error
 		if err := each.open(); err != nil {
 			return nil, err
 		}
-		if err := each.measure(ctx, p.streams, each.image); err != nil {
+		if err := p.measure(ctx, each, each.image); err != nil {
 			return nil, err
 		}
 		made = append(made, oci.Disk{Name: claim.Disk(), Size: each.image.Info().Size, Layer: v1.Descriptor{Size: each.layout.Size, Digest: hash(each.layout.Digest)}})
@@ -96,18 +96,25 @@ func (r *raw) open() error {
 }
 
 // measure computes size and digest of the layer with a content.
-func (r *raw) measure(ctx context.Context, streams cli.Streams, content images.Image) error {
+func (p *pushing) measure(ctx context.Context, r *raw, content images.Image) error {
+	if p.compressor == nil {
+		// One for all disks and both passes, for its memory.
+		made, err := rawzstd.NewCompressor(0)
+		if err != nil {
+			return cli.Internal(err)
+		}
+		p.compressor = made
+	}
 	stored, err := files.Stored(content)
 	if err != nil {
 		return r.wrong(err)
 	}
-	// One encoder for both passes, for its memory.
-	r.bar = files.NewMeter(streams, "measuring "+filepath.Base(r.file.Name()), stored)
-	if r.encoder, err = rawzstd.NewEncoder(content, images.Options{Progress: func(done int64) {
+	r.bar = files.NewMeter(p.streams, "measuring "+filepath.Base(r.file.Name()), stored)
+	if r.encoder, err = p.compressor.Encoder(content, func(done int64) {
 		if r.bar != nil {
 			r.bar.To(done)
 		}
-	}}); err != nil {
+	}); err != nil {
 		return r.wrong(err)
 	}
 	r.layout, err = r.encoder.Layout(ctx)

@@ -16,6 +16,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/files"
 	"github.com/vmstencil/stencil/cmd/stencilctl/oci/registry"
+	"github.com/vmstencil/stencil/disk/rawzstd"
 	"github.com/vmstencil/stencil/oci"
 )
 
@@ -24,6 +25,8 @@ type pushing struct {
 	streams cli.Streams
 	options registry.Options
 	format  *cli.Format
+	// compressor is made for the first disk.
+	compressor *rawzstd.Compressor
 }
 
 func (p *pushing) register(command *cobra.Command) {
