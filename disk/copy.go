@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -68,11 +69,13 @@ func Copy(ctx context.Context, dst io.WriterAt, src Image, options Options) erro
 		return nil
 	})
 	var done atomic.Int64
+	// File systems lock a file for a write. Threads that wait for it there cost more time than goroutines that wait here.
+	var writing sync.Mutex
 	for range min(options.WorkersOrDefault(), int(maxBuffers/limit)) {
 		group.Go(func() error {
 			buffer := make([]byte, limit)
 			for span := range spans {
-				if err := copySpan(dst, src, span, buffer[:span.Length]); err != nil {
+				if err := copySpan(dst, &writing, src, span, buffer[:span.Length]); err != nil {
 					return err
 				}
 				if options.Progress != nil {
@@ -85,10 +88,12 @@ func Copy(ctx context.Context, dst io.WriterAt, src Image, options Options) erro
 	return group.Wait()
 }
 
-func copySpan(dst io.WriterAt, src Image, span Range, buffer []byte) error {
+func copySpan(dst io.WriterAt, writing *sync.Mutex, src Image, span Range, buffer []byte) error {
 	if err := ReadFull(src, buffer, span.Offset); err != nil {
 		return err
 	}
+	writing.Lock()
+	defer writing.Unlock()
 	return WriteNonzero(dst, buffer, span.Offset)
 }
 
@@ -106,11 +111,28 @@ func ReadFull(r io.ReaderAt, p []byte, offset int64) error {
 
 // WriteRaw makes a file a raw image with holes where the disk is zero. What the file contained is discarded.
 func WriteRaw(ctx context.Context, file *os.File, src Image, options Options) error {
-	// Through zero, so that everything is a hole.
-	for _, size := range []int64{0, src.Info().Size} {
-		if err := file.Truncate(size); err != nil {
-			return fmt.Errorf("setting the size of %s: %w", file.Name(), err)
-		}
+	if err := Clear(file, src.Info().Size); err != nil {
+		return err
 	}
 	return Copy(ctx, file, src, options)
+}
+
+// Clear makes a file one hole of a size in bytes.
+func Clear(file *os.File, size int64) error {
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("reading the size of %s: %w", file.Name(), err)
+	}
+	// Only a file with data is truncated to zero: ext4 flushes a file that was truncated to zero when it is closed, which takes as long as
+	// copying.
+	if info.Size() > 0 {
+		err = file.Truncate(0)
+	}
+	if err == nil {
+		err = file.Truncate(size)
+	}
+	if err != nil {
+		return fmt.Errorf("setting the size of %s: %w", file.Name(), err)
+	}
+	return nil
 }

@@ -66,6 +66,7 @@ func errorf(format string, arguments ...any) error { return &Error{fmt.Sprintf(f
 
 // Artifact is the content of a manifest.
 type Artifact struct {
+	// Kind is empty for a container image.
 	Kind Kind
 	// Manifest is as it is stored. Descriptor is what refers to it.
 	Manifest   []byte
@@ -96,7 +97,7 @@ func (a *Artifact) Blobs() []v1.Descriptor {
 
 // Encode makes an artifact. Of the layers of the disks, Size and Digest are read.
 func Encode(kind Kind, config []byte, disks []Disk) (*Artifact, error) {
-	manifest := v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: kind.ArtifactType(), Config: describe(kind.ConfigType(), config), Layers: []v1.Descriptor{}}
+	manifest := v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: kind.ArtifactType(), Config: Describe(kind.ConfigType(), config), Layers: []v1.Descriptor{}}
 	for _, disk := range disks {
 		manifest.Layers = append(manifest.Layers, v1.Descriptor{MediaType: DiskType, Size: disk.Layer.Size, Digest: disk.Layer.Digest, Annotations: map[string]string{
 			NameAnnotation: disk.Name, SizeAnnotation: resource.NewQuantity(disk.Size, resource.BinarySI).String(), titleAnnotation: disk.Name + ".raw.zst",
@@ -109,8 +110,8 @@ func Encode(kind Kind, config []byte, disks []Disk) (*Artifact, error) {
 	return Decode(raw)
 }
 
-// describe returns the descriptor of a content.
-func describe(mediaType types.MediaType, content []byte) v1.Descriptor {
+// Describe returns the descriptor of a content.
+func Describe(mediaType types.MediaType, content []byte) v1.Descriptor {
 	sum := sha256.Sum256(content)
 	return v1.Descriptor{MediaType: mediaType, Size: int64(len(content)), Digest: v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}}
 }
@@ -127,7 +128,7 @@ func Decode(manifest []byte) (*Artifact, error) {
 	if m.SchemaVersion != 2 || m.MediaType != types.OCIManifestSchema1 {
 		return nil, errorf("the manifest has version %d and type %q; want 2 and %q", m.SchemaVersion, m.MediaType, types.OCIManifestSchema1)
 	}
-	a := &Artifact{Manifest: manifest, Descriptor: describe(types.OCIManifestSchema1, manifest), Config: m.Config}
+	a := &Artifact{Manifest: manifest, Descriptor: Describe(types.OCIManifestSchema1, manifest), Config: m.Config}
 	for _, kind := range []Kind{VirtualMachine, VirtualMachineTemplate} {
 		if m.ArtifactType == kind.ArtifactType() {
 			a.Kind = kind

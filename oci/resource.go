@@ -113,8 +113,8 @@ func (r *Resource) Claims() ([]Claim, error) {
 
 func (c Claim) path() string { return strings.TrimPrefix(c.Namespace+"/"+c.Name, "/") }
 
-// defaultArchitecture is that of KubeVirt's exports.
-const defaultArchitecture = "amd64"
+// DefaultArchitecture is that of KubeVirt's exports.
+const DefaultArchitecture = "amd64"
 
 // Architecture is that of the VirtualMachine; the default of its parameter, if it has one. It is amd64 if none is given.
 func (r *Resource) Architecture() string {
@@ -128,7 +128,7 @@ func (r *Resource) Architecture() string {
 		}
 	}
 	if architecture == "" {
-		return defaultArchitecture
+		return DefaultArchitecture
 	}
 	return architecture
 }

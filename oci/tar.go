@@ -109,7 +109,11 @@ func (e *entry) Sys() any           { return nil }
 func (a *Artifact) Index(architecture string) ([]byte, error) {
 	manifest := a.Descriptor
 	manifest.Platform = &v1.Platform{Architecture: architecture, OS: "linux"}
-	return json.Marshal(v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, ArtifactType: a.Kind.ArtifactType(), Manifests: []v1.Descriptor{manifest}})
+	index := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{manifest}}
+	if a.Kind != "" {
+		index.ArtifactType = a.Kind.ArtifactType()
+	}
+	return json.Marshal(index)
 }
 
 // WriteTar writes a layout as tar archive, in the order of KubeVirt's: what describes the layers comes before them. layer writes the content of one;

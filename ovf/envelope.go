@@ -75,7 +75,7 @@ type Disk struct {
 	ParentRef string
 }
 
-// URIs of disk formats. Those of VMDK are matched by prefix, because their fragment says which kind of VMDK it is.
+// URIs of disk formats. Those of VMDK are matched by prefix, because their fragment is the kind of the VMDK.
 const (
 	FormatVMDK = "http://www.vmware.com/interfaces/specifications/vmdk.html"
 	// FormatVMDKStream is a VMDK of type streamOptimized.

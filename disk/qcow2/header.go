@@ -18,6 +18,8 @@ const (
 	// Clusters of 512 bytes to 2 MiB, as in QEMU.
 	minClusterBits = 9
 	maxClusterBits = 21
+	// minExtendedBits is the least cluster with extended L2 entries: 32 subclusters of 512 bytes.
+	minExtendedBits = 14
 	// maxL1 is the largest L1 table in bytes, as in QEMU.
 	maxL1 = 32 << 20
 	// maxName is the longest name of a backing file.
@@ -57,13 +59,23 @@ type header struct {
 	snapshots   uint32
 	snapshotsAt uint64
 	compression uint8
-	length      uint32
+	// extended means that entries of L2 tables have a bitmap of the subclusters.
+	extended bool
+	length   uint32
 }
 
 func (h header) cluster() int64 { return int64(1) << h.clusterBits }
 
+// l2Entry is the length of an entry of an L2 table in bytes.
+func (h header) l2Entry() int64 {
+	if h.extended {
+		return 16
+	}
+	return 8
+}
+
 // l2Entries is the number of entries of an L2 table.
-func (h header) l2Entries() int64 { return h.cluster() / 8 }
+func (h header) l2Entries() int64 { return h.cluster() / h.l2Entry() }
 
 // l1Needed is the number of entries of the L1 table that the size needs.
 func (h header) l1Needed() int64 {
@@ -108,6 +120,9 @@ func readHeader(file source.Source) (header, error) {
 	if h.clusterBits < minClusterBits || h.clusterBits > maxClusterBits {
 		return h, disk.QCOW2.Errorf("clusters of 2^%d bytes are not supported: 2^%d to 2^%d are", h.clusterBits, minClusterBits, maxClusterBits)
 	}
+	if h.extended && h.clusterBits < minExtendedBits {
+		return h, disk.QCOW2.Errorf("clusters of 2^%d bytes with extended L2 entries are not supported: 2^%d to 2^%d are", h.clusterBits, minExtendedBits, maxClusterBits)
+	}
 	if h.size > uint64(disk.MaxSize) {
 		return h, disk.QCOW2.Errorf("a size of %d bytes is more than the limit of %d", h.size, disk.MaxSize)
 	}
@@ -127,6 +142,7 @@ func (h *header) readFeatures(b []byte) error {
 	if unknown := features &^ knownFeatures; unknown != 0 {
 		return disk.QCOW2.Errorf("unknown incompatible features %#x", unknown)
 	}
+	h.extended = features&featureExtendedL2 != 0
 	if h.length > headerV3 {
 		h.compression = b[104]
 	}
@@ -135,8 +151,6 @@ func (h *header) readFeatures(b []byte) error {
 		return disk.QCOW2.Errorf("marked as corrupt: repair it with qemu-img check -r all")
 	case features&featureDataFile != 0:
 		return disk.QCOW2.Errorf("its data is in another file: convert it with qemu-img convert, without data_file")
-	case features&featureExtendedL2 != 0:
-		return disk.QCOW2.Errorf("extended L2 entries are not supported: convert it with qemu-img convert, without extended_l2")
 	case features&featureCompression != 0 != (h.compression != zlib):
 		return disk.QCOW2.Errorf("compression type %d contradicts the features %#x", h.compression, features)
 	case h.compression > zstd:

@@ -51,7 +51,7 @@ func TestHostileImagesAreRejected(t *testing.T) {
 		{Name: "encryption", Change: disktest.Set(32, u32(2)...), Want: "qcow2: encrypted (method 2): decrypt it with qemu-img convert"},
 		{Name: "unknown incompatible features", Change: disktest.Set(72, 0x80, 0, 0, 0, 0, 0, 0, 0x20), Want: "qcow2: unknown incompatible features 0x8000000000000020"},
 		{Name: "marked as corrupt", Change: disktest.Set(79, featureCorrupt), Want: "qcow2: marked as corrupt: repair it with qemu-img check -r all"},
-		{Name: "extended L2 entries", Change: disktest.Set(79, featureExtendedL2), Want: "qcow2: extended L2 entries are not supported: convert it with qemu-img convert, without extended_l2"},
+		{Name: "extended L2 entries in small clusters", Change: all(disktest.Set(79, featureExtendedL2), disktest.Set(20, u32(13)...)), Want: "qcow2: clusters of 2^13 bytes with extended L2 entries are not supported: 2^14 to 2^21 are"},
 		{Name: "another compression type", Change: all(disktest.Set(79, featureCompression), disktest.Set(104, 2)), Want: "qcow2: compression type 2 is not supported: 0 (zlib) and 1 (zstd) are"},
 		{Name: "a compression type without its feature", Change: disktest.Set(104, zstd), Want: "qcow2: compression type 1 contradicts the features 0x0"},
 		{Name: "a short header", Change: disktest.Set(100, u32(96)...), Want: "qcow2: a header of 96 bytes is not a multiple of 8 from 104 to 4096"},
@@ -86,6 +86,24 @@ func TestHostileImagesAreRejected(t *testing.T) {
 			return b
 		}, Want: "qcow2: the L2 tables name 4194304 bytes of clusters, more than the file has (655360)"},
 		{Name: "an L2 table of two L1 entries", Change: all(disktest.Set(24, u64(600<<20)...), disktest.Set(36, u32(2)...), disktest.Set(l1At, u64(l2At)...), disktest.Set(l1At+8, u64(l2At)...)), Want: "qcow2: two entries of the L1 table name the L2 table at byte 262144"},
+	})
+}
+
+func TestHostileSubclustersAreRejected(t *testing.T) {
+	_, image := small(t, "-o", "extended_l2=on")
+	const bitmapAt = l2At + 8
+	disktest.CheckHostile(t, Open, image, []disktest.Hostile{
+		{Name: "a subcluster that is stored and zero", Change: disktest.Set(bitmapAt, u64(1<<32|1)...), Want: "qcow2: the bitmap of cluster 0, 0x100000001, contradicts itself or its entry"},
+		{Name: "a stored subcluster without a cluster", Change: all(disktest.Set(l2At, u64(0)...), disktest.Set(bitmapAt, u64(1)...)), Want: "qcow2: the bitmap of cluster 0, 0x1, contradicts itself or its entry"},
+		{Name: "a cluster of zeros, which has no subclusters", Change: disktest.Set(l2At, u64(0x50001)...), Want: "qcow2: the entry of cluster 0, 0x50001, is not the offset of a cluster"},
+		{Name: "a cluster beyond the file", Change: disktest.Set(l2At, u64(1<<40)...), Want: "qcow2: cluster: 65536 bytes at byte 1099511627776 are beyond the end of the file, which has 655360 bytes"},
+		{Name: "a subcluster beyond the file", Change: all(disktest.Set(l2At, u64(0x90000)...), disktest.Set(bitmapAt, u64(1<<31)...), disktest.Cut(0x90000+32*2048-1)), Want: "qcow2: cluster: 65536 bytes at byte 589824 are beyond the end of the file, which has 655359 bytes"},
+		{Name: "more subclusters than the file has room for", Change: func(b []byte) []byte {
+			for i := range 64 {
+				copy(b[l2At+16*i:], append(u64(0x50000), u64(0xffff)...))
+			}
+			return b
+		}, Want: "qcow2: the L2 tables name 2097152 bytes of clusters, more than the file has (655360)"},
 	})
 }
 
@@ -132,7 +150,7 @@ func TestHostileCompressedClustersAreRejected(t *testing.T) {
 }
 
 func TestTruncatedImagesAreRejected(t *testing.T) {
-	for _, options := range [][]string{{}, {"-c"}, {"-c", "-o", "compression_type=zstd"}, {"-o", "cluster_size=4k"}} {
+	for _, options := range [][]string{{}, {"-c"}, {"-c", "-o", "compression_type=zstd"}, {"-o", "cluster_size=4k"}, {"-o", "extended_l2=on"}} {
 		raw, image := small(t, options...)
 		// The last clusters may be those of reference counts, which are not read.
 		disktest.CheckTruncated(t, Open, image, raw, true)
@@ -141,7 +159,7 @@ func TestTruncatedImagesAreRejected(t *testing.T) {
 
 func FuzzQCOW2(f *testing.F) {
 	path := disktest.Raw(f, 64*disktest.KiB, disktest.Range{Offset: 0, Length: 16 * disktest.KiB})
-	for _, options := range [][]string{{"-o", "cluster_size=512"}, {"-o", "cluster_size=4k,compat=0.10"}, {"-c", "-o", "cluster_size=4k"}, {"-c", "-o", "cluster_size=4k,compression_type=zstd"}} {
+	for _, options := range [][]string{{"-o", "cluster_size=512"}, {"-o", "cluster_size=4k,compat=0.10"}, {"-c", "-o", "cluster_size=4k"}, {"-c", "-o", "cluster_size=4k,compression_type=zstd"}, {"-o", "cluster_size=16k,extended_l2=on"}} {
 		f.Add(disktest.ReadFile(f, disktest.Convert(f, path, "qcow2", options...)))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) { disktest.Fuzz(t, Open, bytes.NewReader(b), int64(len(b))) })

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/vmstencil/stencil/disk"
@@ -135,17 +136,20 @@ func (m *image) Find(number int64) (blocks.Place, error) {
 	if err != nil {
 		return blocks.Place{}, err
 	}
-	entry := binary.BigEndian.Uint64(table[8*index:])
+	entry := binary.BigEndian.Uint64(table[m.l2Entry()*index:])
 	if entry&flagCompressed != 0 {
 		return m.compressedPlace(number, entry)
 	}
 	at := int64(entry & offsetMask)
 	allowed := uint64(offsetMask | flagCopied)
-	if m.version >= 3 {
+	if m.version >= 3 && !m.extended {
 		allowed |= flagZero
 	}
 	if entry&^allowed != 0 || at%m.cluster() != 0 {
 		return blocks.Place{}, disk.QCOW2.Errorf("the entry of cluster %d, %#x, is not the offset of a cluster", number, entry)
+	}
+	if m.extended {
+		return m.extendedPlace(number, at, binary.BigEndian.Uint64(table[m.l2Entry()*index+8:]))
 	}
 	if at == 0 || entry&flagZero != 0 {
 		return blocks.Place{Run: 1}, nil
@@ -154,11 +158,31 @@ func (m *image) Find(number int64) (blocks.Place, error) {
 	return place, m.Check("cluster", place.Offset, place.Length)
 }
 
+// extendedPlace decodes the bitmap of a cluster with subclusters: 32 bits for those that are stored, and before them 32 for those that are zero. The
+// others are zero, too, because there is no backing file.
+func (m *image) extendedPlace(number, at int64, bitmap uint64) (blocks.Place, error) {
+	stored, zero := uint32(bitmap), uint32(bitmap>>32)
+	if stored&zero != 0 || at == 0 && stored != 0 {
+		return blocks.Place{}, disk.QCOW2.Errorf("the bitmap of cluster %d, %#x, contradicts itself or its entry", number, bitmap)
+	}
+	if stored == 0 {
+		return blocks.Place{Run: 1}, nil
+	}
+	// The file may end after the last subcluster that is stored, and the disk in it.
+	subcluster := m.cluster() / 32
+	end := min(subcluster*int64(bits.Len32(stored)), int64(m.size)-number*m.cluster())
+	place := blocks.Place{Stored: true, Offset: at, Length: min(subcluster*int64(bits.OnesCount32(stored)), end)}
+	if stored != math.MaxUint32 {
+		place.Parts = stored
+	}
+	return place, m.Check("cluster", at, end)
+}
+
 // compressedPlace decodes the entry of a compressed cluster: an offset in bytes, and the number of sectors after the one that it is in.
 func (m *image) compressedPlace(number int64, entry uint64) (blocks.Place, error) {
-	bits := 62 - (m.clusterBits - 8)
-	at := int64(entry & (1<<bits - 1))
-	sectors := int64(entry&(flagCompressed-1)>>bits) + 1
+	width := 62 - (m.clusterBits - 8)
+	at := int64(entry & (1<<width - 1))
+	sectors := int64(entry&(flagCompressed-1)>>width) + 1
 	// The last sector of the file may be cut.
 	place := blocks.Place{Stored: true, Packed: true, Offset: at, Length: min(sectors*512-at%512, m.Size-at)}
 	if at == 0 || at >= m.Size || entry&flagCopied != 0 {

@@ -1,6 +1,9 @@
 package qcow2
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/vmstencil/stencil/disk/internal/disktest"
@@ -23,12 +26,42 @@ func TestWhatQEMUWritesIsRead(t *testing.T) {
 		"lazy reference counts":           {"-o", "lazy_refcounts=on"},
 		"reference counts of 64 bits":     {"-o", "refcount_bits=64"},
 		"without detection of zeros, 64k": {"-S", "0"},
+		"subclusters":                     {"-o", "extended_l2=on"},
+		"subclusters of 512 bytes":        {"-o", "extended_l2=on,cluster_size=16k"},
+		"subclusters of 64 KiB":           {"-o", "extended_l2=on,cluster_size=2M"},
+		"subclusters, preallocated":       {"-o", "extended_l2=on,preallocation=metadata"},
+		"subclusters, zlib":               {"-c", "-o", "extended_l2=on"},
+		"subclusters, zstd":               {"-c", "-o", "extended_l2=on,compression_type=zstd,cluster_size=128k"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := disktest.Sample(t)
-			image := disktest.Image(t, Open, disktest.Convert(t, raw, "qcow2", options...))
-			disktest.CheckReads(t, image, raw)
-			disktest.Compare(t, disktest.Extract(t, image), "raw", raw, "raw")
+			disktest.CheckQEMU(t, Open, disktest.Convert(t, raw, "qcow2", options...), raw)
+		})
+	}
+}
+
+// With each pattern of subclusters, what QEMU reads is read.
+func TestSubclustersOfAllStatesAreRead(t *testing.T) {
+	_, image := small(t, "-o", "extended_l2=on")
+	for name, bitmaps := range map[string][]uint64{
+		"alternating":                 {0xaaaaaaaa, 0x55555555},
+		"zero and absent":             {0x0000ffff_00000000, 0xff00ff00_00ff0000},
+		"the first and the last":      {0x80000001, 0x7ffffffe},
+		"stored, zero and absent":     {0x00ff0000_ff0000ff, 0x0f0f0f0f_f0000000},
+		"all stored and none, by bit": {0xffffffff, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := bytes.Clone(image)
+			for i, bitmap := range bitmaps {
+				copy(changed[l2At+16*i+8:], u64(bitmap))
+			}
+			path := filepath.Join(t.TempDir(), "disk.qcow2")
+			if err := os.WriteFile(path, changed, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			raw := filepath.Join(t.TempDir(), "disk.raw")
+			disktest.QEMU(t, "convert", "-f", "qcow2", "-O", "raw", path, raw)
+			disktest.CheckQEMU(t, Open, path, raw)
 		})
 	}
 }

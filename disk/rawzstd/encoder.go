@@ -39,27 +39,47 @@ type part struct {
 	start int64
 }
 
-// Encoder writes a disk as a stream.
-type Encoder struct {
-	source  disk.Image
-	options disk.Options
+// Compressor has the memory of compression, which encoders share that are used one after another.
+type Compressor struct {
 	zstd    *zstd.Encoder
-	// zeros is a frame of zeros, last one of the length of the last frame of the disk.
-	zeros, last []byte
+	workers int
 }
 
-// NewEncoder returns an encoder. A disk has at least 1 byte.
-func NewEncoder(source disk.Image, options disk.Options) (*Encoder, error) {
+// NewCompressor returns a compressor for a number of goroutines, as [disk.Options] has it.
+func NewCompressor(workers int) (*Compressor, error) {
+	workers = min(disk.Options{Workers: workers}.WorkersOrDefault(), maxWorkers)
+	made, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(frameBytes), zstd.WithLowerEncoderMem(true), zstd.WithEncoderConcurrency(workers))
+	if err != nil {
+		return nil, fmt.Errorf("preparing zstd: %w", err)
+	}
+	return &Compressor{made, workers}, nil
+}
+
+// Encoder returns an encoder. A disk has at least 1 byte. progress receives the number of bytes of data that are done; it may be nil.
+func (c *Compressor) Encoder(source disk.Image, progress func(done int64)) (*Encoder, error) {
 	size := source.Info().Size
 	if size < 1 || size > disk.MaxSize {
 		return nil, fmt.Errorf("a disk of %d bytes is outside 1 to %d", size, disk.MaxSize)
 	}
-	options.Workers = min(options.WorkersOrDefault(), maxWorkers)
-	made, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(frameBytes), zstd.WithLowerEncoderMem(true), zstd.WithEncoderConcurrency(options.Workers))
+	return &Encoder{source: source, progress: progress, compressor: c, zeros: zeroFrame(frameBytes), last: zeroFrame((size-1)%frameBytes + 1)}, nil
+}
+
+// Encoder writes a disk as a stream.
+type Encoder struct {
+	source     disk.Image
+	progress   func(done int64)
+	compressor *Compressor
+	// zeros is a frame of zeros, last one of the length of the last frame of the disk.
+	zeros, last []byte
+}
+
+// NewEncoder returns an encoder with a compressor of its own.
+func NewEncoder(source disk.Image, options disk.Options) (*Encoder, error) {
+	compressor, err := NewCompressor(options.Workers)
 	if err != nil {
-		return nil, fmt.Errorf("preparing zstd: %w", err)
+		return nil, err
 	}
-	return &Encoder{source: source, options: options, zstd: made, zeros: zeroFrame(frameBytes), last: zeroFrame((size-1)%frameBytes + 1)}, nil
+	return compressor.Encoder(source, options.Progress)
 }
 
 // Layout compresses the disk and discards the result.
@@ -121,7 +141,7 @@ func (e *Encoder) write(ctx context.Context, begin int64, deliver func(span disk
 	var pending *disk.Range
 	var done int64
 	return ordered.Work[job]{
-		Workers: e.options.Workers,
+		Workers: e.compressor.workers,
 		New:     func() *job { return &job{data: make([]byte, frameBytes)} },
 		Next: func(j *job) (bool, error) {
 			if pending == nil {
@@ -147,8 +167,8 @@ func (e *Encoder) write(ctx context.Context, begin int64, deliver func(span disk
 		Deliver: func(j *job) error {
 			if !j.hole {
 				done += j.span.Length
-				if e.options.Progress != nil {
-					e.options.Progress(done)
+				if e.progress != nil {
+					e.progress(done)
 				}
 			}
 			return deliver(j.span, j.encoded)
@@ -177,7 +197,7 @@ func (e *Encoder) encode(j *job) error {
 		return err
 	}
 	if !disk.IsZero(data) {
-		j.output = e.zstd.EncodeAll(data, j.output[:0])
+		j.output = e.compressor.zstd.EncodeAll(data, j.output[:0])
 		j.encoded = j.output
 	}
 	return nil

@@ -41,9 +41,7 @@ func TestQEMUReadsWhatIsWritten(t *testing.T) {
 			raw := disktest.Sample(t)
 			path := encoded(t, rawImage(t, raw), EncodeOptions{Encoding: encoding})
 			disktest.Compare(t, path, "vmdk", raw, "raw")
-			image := disktest.Image(t, Open, path)
-			disktest.CheckReads(t, image, raw)
-			disktest.Compare(t, disktest.Extract(t, image), "raw", raw, "raw")
+			disktest.CheckQEMU(t, Open, path, raw)
 		})
 	}
 }
@@ -57,9 +55,7 @@ func TestWhatQEMUWritesIsRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := disktest.Sample(t)
-			image := disktest.Image(t, Open, disktest.Convert(t, raw, "vmdk", options...))
-			disktest.CheckReads(t, image, raw)
-			disktest.Compare(t, disktest.Extract(t, image), "raw", raw, "raw")
+			disktest.CheckQEMU(t, Open, disktest.Convert(t, raw, "vmdk", options...), raw)
 		})
 	}
 }

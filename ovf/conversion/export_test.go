@@ -56,19 +56,7 @@ func TestATemplateSurvivesItsPackage(t *testing.T) {
 	for _, note := range exported.Notes {
 		descriptor.WriteString("<!-- " + note.String() + " -->\n")
 	}
-	const golden = "testdata/export.golden.ovf"
-	if *update {
-		if err := os.WriteFile(golden, descriptor.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), descriptor.String()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", golden, diff)
-	}
+	compareGolden(t, "export.golden.ovf", descriptor.Bytes())
 	w, err := ova.NewWriter(&b, exported.Envelope, ova.WriterOptions{Name: "shop"})
 	if err != nil {
 		t.Fatal(err)

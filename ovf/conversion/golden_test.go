@@ -21,6 +21,24 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
+// compareGolden compares a text with a file in testdata, or writes the file.
+func compareGolden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
 func decodeFile(t testing.TB, file string) *ovf.Envelope {
 	t.Helper()
 	raw, err := os.ReadFile(file)
@@ -135,19 +153,7 @@ func TestPlansOfAllStyles(t *testing.T) {
 					fmt.Fprintf(&got, "--- # rendered\n%s", text)
 				}
 			}
-			golden := filepath.Join("testdata", strings.TrimSuffix(filepath.Base(file), ".ovf")+".golden.yaml")
-			if *update {
-				if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got.String()); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", golden, diff)
-			}
+			compareGolden(t, strings.TrimSuffix(filepath.Base(file), ".ovf")+".golden.yaml", got.Bytes())
 		})
 	}
 }

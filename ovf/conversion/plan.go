@@ -44,7 +44,7 @@ type Disk struct {
 	CDROM bool `json:"cdrom,omitempty"`
 }
 
-// Action is what becomes of an item of the descriptor.
+// Action is how an item of the descriptor is handled.
 type Action string
 
 const (
@@ -60,12 +60,12 @@ const (
 	ActionWarning Action = "warning"
 )
 
-// Note says what becomes of an item.
+// Note reports how an import or an export handles an item.
 type Note struct {
 	Action Action `json:"action"`
 	// Source is the item, for instance: disk Hard disk 1.
 	Source string `json:"source"`
-	// Result is what became of it, and what to do about it.
+	// Result describes the item's counterpart in the template, or why there is none, and what the user can do.
 	Result string `json:"result"`
 }
 

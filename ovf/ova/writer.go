@@ -117,7 +117,7 @@ func (w *Writer) member(name string, size int64, r io.Reader, listed bool) error
 	return nil
 }
 
-// Add writes the next file of the envelope, in chunks if the envelope says so. r must return as many bytes as its size in the envelope. After an
+// Add writes the next file of the envelope, in chunks if File.ChunkSize is set. r must return as many bytes as its size in the envelope. After an
 // error, the OVA is not usable.
 func (w *Writer) Add(r io.Reader) error {
 	if w.err == nil {

@@ -42,6 +42,10 @@ func TemplateIn(folder string) (*templates.Template, error) {
 type Folder struct {
 	Streams cli.Streams
 	Path    string
+	// Quiet means that the names of files are not printed.
+	Quiet bool
+	// Written are the paths of the files.
+	Written []string
 }
 
 // inFolder returns the path of a file in a folder. The name must not lead elsewhere: files are named after objects of packages and templates that
@@ -62,8 +66,8 @@ func OpenDisk(folder, claim string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// File writes a new file in the folder, and prints its name.
-func (f Folder) File(name string, write func(file *os.File) error) error {
+// File writes a new file in the folder, and prints its path.
+func (f *Folder) File(name string, write func(file *os.File) error) error {
 	path, err := inFolder(f.Path, name)
 	if err != nil {
 		return err
@@ -75,7 +79,10 @@ func (f Folder) File(name string, write func(file *os.File) error) error {
 	if err := errors.Join(write(file), file.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintln(f.Streams.Out, path)
+	f.Written = append(f.Written, path)
+	if !f.Quiet {
+		fmt.Fprintln(f.Streams.Out, path)
+	}
 	return nil
 }
 

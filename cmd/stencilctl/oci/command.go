@@ -1,6 +1,9 @@
 package oci
 
 import (
+	"os"
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
@@ -8,7 +11,14 @@ import (
 )
 
 // NewCommand returns the group of commands.
-func NewCommand(streams cli.Streams) *cobra.Command { return newCommand(streams, registry.Options{}) }
+func NewCommand(streams cli.Streams) *cobra.Command {
+	options := registry.Options{}
+	// Without a folder for caches, no upload of another command is continued.
+	if caches, err := os.UserCacheDir(); err == nil {
+		options.Uploads = filepath.Join(caches, "stencilctl", "uploads")
+	}
+	return newCommand(streams, options)
+}
 
 func newCommand(streams cli.Streams, options registry.Options) *cobra.Command {
 	command := &cobra.Command{
@@ -19,6 +29,6 @@ func newCommand(streams cli.Streams, options registry.Options) *cobra.Command {
 An artifact is in a registry, oci://HOST/REPOSITORY:TAG or oci://HOST/REPOSITORY@DIGEST, in a tar archive such as "virtctl vmexport download --format=oci" writes,
 or in a folder with a layout. The commands need no cluster. They use the credentials of docker login or podman login.`,
 	}
-	command.AddCommand(newInspect(streams, options), newPull(streams, options), newPush(streams, options))
+	command.AddCommand(newInspect(streams, options), newPull(streams, options), newPush(streams, options), newContainerDisk(streams, options))
 	return command
 }

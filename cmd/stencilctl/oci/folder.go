@@ -63,7 +63,10 @@ func (p *pushing) folder(ctx context.Context, path string) (_ *origin, err error
 		}
 		each := &raw{file: file}
 		disks[claim.Disk()] = each
-		if err := each.measure(ctx, p.streams); err != nil {
+		if err := each.open(); err != nil {
+			return nil, err
+		}
+		if err := p.measure(ctx, each, each.image); err != nil {
 			return nil, err
 		}
 		made = append(made, oci.Disk{Name: claim.Disk(), Size: each.image.Info().Size, Layer: v1.Descriptor{Size: each.layout.Size, Digest: hash(each.layout.Digest)}})
@@ -78,29 +81,41 @@ func (p *pushing) folder(ctx context.Context, path string) (_ *origin, err error
 	return o, nil
 }
 
-// measure computes size and digest of the layer.
-func (r *raw) measure(ctx context.Context, streams cli.Streams) error {
-	name := filepath.Base(r.file.Name())
-	wrong := func(err error) error { return cli.Usage(fmt.Errorf("%s: %w", r.file.Name(), err)) }
+func (r *raw) wrong(err error) error { return cli.Usage(fmt.Errorf("%s: %w", r.file.Name(), err)) }
+
+// open opens the image in the file.
+func (r *raw) open() error {
 	size, err := r.file.Seek(0, io.SeekEnd)
+	if err == nil {
+		r.image, err = images.OpenRaw(r.file, size)
+	}
 	if err != nil {
-		return wrong(err)
+		return r.wrong(err)
 	}
-	if r.image, err = images.OpenRaw(r.file, size); err != nil {
-		return wrong(err)
+	return nil
+}
+
+// measure computes size and digest of the layer with a content.
+func (p *pushing) measure(ctx context.Context, r *raw, content images.Image) error {
+	if p.compressor == nil {
+		// One for all disks and both passes, for its memory.
+		made, err := rawzstd.NewCompressor(0)
+		if err != nil {
+			return cli.Internal(err)
+		}
+		p.compressor = made
 	}
-	stored, err := files.Stored(r.image)
+	stored, err := files.Stored(content)
 	if err != nil {
-		return wrong(err)
+		return r.wrong(err)
 	}
-	// One encoder for both passes, for its memory.
-	r.bar = files.NewMeter(streams, "measuring "+name, stored)
-	if r.encoder, err = rawzstd.NewEncoder(r.image, images.Options{Progress: func(done int64) {
+	r.bar = files.NewMeter(p.streams, "measuring "+filepath.Base(r.file.Name()), stored)
+	if r.encoder, err = p.compressor.Encoder(content, func(done int64) {
 		if r.bar != nil {
 			r.bar.To(done)
 		}
-	}}); err != nil {
-		return wrong(err)
+	}); err != nil {
+		return r.wrong(err)
 	}
 	r.layout, err = r.encoder.Layout(ctx)
 	r.bar.End()

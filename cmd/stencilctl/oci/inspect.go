@@ -20,7 +20,7 @@ type inspecting struct {
 }
 
 func newInspect(streams cli.Streams, options registry.Options) *cobra.Command {
-	i := inspecting{reader: reader{options: options}, streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.YAML)}
+	i := inspecting{reader: reader{options: options}, streams: streams, format: newFormat()}
 	command := &cobra.Command{
 		Use:   "inspect ARTIFACT",
 		Short: "Show what an artifact contains, and what a pull writes",

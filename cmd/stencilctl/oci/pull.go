@@ -24,11 +24,12 @@ const partial = ".partial"
 type pulling struct {
 	reader
 	streams cli.Streams
+	format  *cli.Format
 	output  string
 }
 
 func newPull(streams cli.Streams, options registry.Options) *cobra.Command {
-	p := pulling{reader: reader{options: options}, streams: streams}
+	p := pulling{reader: reader{options: options}, streams: streams, format: newFormat()}
 	command := &cobra.Command{
 		Use:   "pull ARTIFACT --output-folder FOLDER",
 		Short: "Write the template and the disks of an artifact to a folder",
@@ -44,6 +45,7 @@ interrupted, FOLDER.partial stays, and the same command continues with it.`,
 		RunE: func(command *cobra.Command, arguments []string) error { return p.run(command.Context(), arguments[0]) },
 	}
 	p.register(command)
+	p.format.Register(command, "output", "o")
 	command.Flags().StringVar(&p.output, "output-folder", "", "folder to write, which must not exist")
 	// It fails only for a flag that does not exist.
 	_ = command.MarkFlagRequired("output-folder")
@@ -78,23 +80,41 @@ func (p *pulling) run(ctx context.Context, from string) (err error) {
 		return err
 	}
 	if f.repository != nil {
-		if err := p.receive(ctx, f); err != nil {
-			return err
-		}
+		err = p.writeReceived(ctx, f, planned)
+	} else {
+		err = p.write(ctx, f, planned)
 	}
-	if err := os.Mkdir(p.output, 0o755); err != nil {
-		return cli.Usage(err)
+	if err != nil {
+		return err
 	}
-	if err := p.write(ctx, f, planned); err != nil {
-		if f.repository != nil && malformed(err) {
-			err = errors.Join(err, os.RemoveAll(p.output+partial))
-		}
-		return errors.Join(err, os.RemoveAll(p.output))
-	}
-	if f.repository != nil {
-		return os.RemoveAll(p.output + partial)
+	if !p.format.Is(cli.Table) {
+		return p.format.Write(p.streams.Out, planned)
 	}
 	return nil
+}
+
+// writeReceived writes an artifact of a registry. The partial folder stays if receiving or writing fails, unless the artifact is malformed.
+func (p *pulling) writeReceived(ctx context.Context, f *found, planned *report) (err error) {
+	folder := p.output + partial
+	lock, err := files.NewLock(folder + ".lock")
+	if errors.Is(err, files.ErrLocked) {
+		return cli.Usage(fmt.Errorf("another pull writes to %s: wait until it ends, or name another folder", p.output))
+	}
+	if err != nil {
+		return cli.Usage(err)
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	// Another pull may have ended since the folder was looked for.
+	if err := files.Absent(p.output); err != nil {
+		return err
+	}
+	if err = p.receive(ctx, f); err == nil {
+		err = p.write(ctx, f, planned)
+	}
+	if err == nil || malformed(err) {
+		err = errors.Join(err, os.RemoveAll(folder))
+	}
+	return err
 }
 
 // receive downloads the layers of a registry to the partial folder, which is then a layout.
@@ -105,7 +125,7 @@ func (p *pulling) receive(ctx context.Context, f *found) (err error) {
 	}
 	err = p.download(ctx, f, folder)
 	if malformed(err) {
-		return errors.Join(marked(f.from, err), os.RemoveAll(folder))
+		return marked(f.from, err)
 	}
 	if err != nil {
 		return marked(f.from, fmt.Errorf("%w; what was received stays in %s: run the command again to continue, or remove the folder", err, folder))
@@ -135,24 +155,29 @@ func (p *pulling) download(ctx context.Context, f *found, folder string) error {
 	return nil
 }
 
-// write writes the resource and the disks to the folder.
+// write writes the resource and the disks to a new folder, and removes it if that fails.
 func (p *pulling) write(ctx context.Context, f *found, planned *report) error {
-	folder := files.Folder{Streams: p.streams, Path: p.output}
 	text, err := yaml.Marshal(f.resource.Object)
 	if err != nil {
 		return cli.Internal(err)
 	}
-	if err := folder.File(planned.Manifest, func(file *os.File) error {
+	if err := os.Mkdir(p.output, 0o755); err != nil {
+		return cli.Usage(err)
+	}
+	folder := files.Folder{Streams: p.streams, Path: p.output, Quiet: !p.format.Is(cli.Table)}
+	err = folder.File(planned.Manifest, func(file *os.File) error {
 		_, err := file.Write(text)
 		return err
-	}); err != nil {
-		return cli.Internal(err)
-	}
+	})
 	for i, each := range f.Disks {
-		if err := folder.File(planned.Disks[i].File, func(file *os.File) error { return p.disk(ctx, f, each, file) }); err != nil {
-			return cli.Internal(err)
+		if err == nil {
+			err = folder.File(planned.Disks[i].File, func(file *os.File) error { return p.disk(ctx, f, each, file) })
 		}
 	}
+	if err != nil {
+		return errors.Join(cli.Internal(err), os.RemoveAll(p.output))
+	}
+	planned.Written = folder.Written
 	return nil
 }
 

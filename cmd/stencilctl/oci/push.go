@@ -16,6 +16,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/files"
 	"github.com/vmstencil/stencil/cmd/stencilctl/oci/registry"
+	"github.com/vmstencil/stencil/disk/rawzstd"
 	"github.com/vmstencil/stencil/oci"
 )
 
@@ -23,10 +24,18 @@ import (
 type pushing struct {
 	streams cli.Streams
 	options registry.Options
+	format  *cli.Format
+	// compressor is made for the first disk.
+	compressor *rawzstd.Compressor
+}
+
+func (p *pushing) register(command *cobra.Command) {
+	command.Flags().BoolVar(&p.options.PlainHTTP, "plain-http", false, "connect to the registry without TLS; on loopback it is not needed")
+	p.format.Register(command, "output", "o")
 }
 
 func newPush(streams cli.Streams, options registry.Options) *cobra.Command {
-	p := pushing{streams: streams, options: options}
+	p := pushing{streams: streams, options: options, format: newFormat()}
 	command := &cobra.Command{
 		Use:   "push FOLDER|LAYOUT|TAR oci://HOST/REPOSITORY:TAG|TAR",
 		Short: "Write a template and its disks as an artifact to a registry or an archive",
@@ -34,7 +43,8 @@ func newPush(streams cli.Streams, options registry.Options) *cobra.Command {
 VirtualMachine, NAME.yaml, and for each PersistentVolumeClaim that it refers to the disk, CLAIM.raw. A layout or an archive is written with the digests it has. What is
 written is printed before.
 
-Equal folders become equal artifacts. Layers that the repository has are not sent again. A connection that is cut is continued, five times without progress.`,
+Equal folders become equal artifacts. Layers that the repository has are not sent again. A connection that is cut is continued, five times without progress; after that, or
+if the command is interrupted, the same command continues the layer where the registry permits it.`,
 		Example: `  stencilctl oci push web oci://registry.example.com/templates/web:v1
   stencilctl oci push web web.oci.tar
   stencilctl oci push export.oci.tar oci://registry.example.com/templates/web:v1`,
@@ -43,7 +53,7 @@ Equal folders become equal artifacts. Layers that the repository has are not sen
 			return p.run(command.Context(), arguments[0], arguments[1])
 		},
 	}
-	command.Flags().BoolVar(&p.options.PlainHTTP, "plain-http", false, "connect to the registry without TLS; on loopback it is not needed")
+	p.register(command)
 	return command
 }
 
@@ -56,17 +66,8 @@ type origin struct {
 }
 
 func (p *pushing) run(ctx context.Context, from, to string) (err error) {
-	reference, remote := strings.CutPrefix(to, scheme)
-	var repository *registry.Repository
-	if remote {
-		if repository, err = registry.Open(reference, p.options); err != nil {
-			return cli.Usage(fmt.Errorf("%s: %w", to, err))
-		}
-		// Disks are read for minutes before anything is sent.
-		if err := repository.Connect(ctx); err != nil {
-			return marked(to, err)
-		}
-	} else if err := archivable(to); err != nil {
+	t, err := p.target(ctx, to)
+	if err != nil {
 		return err
 	}
 	o, err := p.origin(ctx, from)
@@ -81,17 +82,53 @@ func (p *pushing) run(ctx context.Context, from, to string) (err error) {
 	if err := planned.print(p.streams.Err); err != nil {
 		return err
 	}
-	if !remote {
-		return p.archive(ctx, o, to)
+	written, err := p.send(ctx, o, planned.Architecture, t)
+	if err != nil {
+		return err
 	}
-	if err := repository.Accepts(o.Artifact); err != nil {
-		return cli.Usage(err)
+	if !p.format.Is(cli.Table) {
+		planned.Written = []string{written}
+		return p.format.Write(p.streams.Out, planned)
 	}
-	if err := p.upload(ctx, o, repository); err != nil {
-		return marked(to, err)
-	}
-	fmt.Fprintln(p.streams.Out, scheme+repository.Pinned(planned.Digest))
+	fmt.Fprintln(p.streams.Out, written)
 	return nil
+}
+
+// target is where an artifact is written to.
+type target struct {
+	name string
+	// repository is nil for an archive.
+	repository *registry.Repository
+}
+
+// target checks that an artifact can be written: disks are read for minutes before.
+func (p *pushing) target(ctx context.Context, to string) (*target, error) {
+	reference, remote := strings.CutPrefix(to, scheme)
+	if !remote {
+		return &target{name: to}, archivable(to)
+	}
+	repository, err := registry.Open(reference, p.options)
+	if err != nil {
+		return nil, cli.Usage(fmt.Errorf("%s: %w", to, err))
+	}
+	if err := repository.Connect(ctx); err != nil {
+		return nil, marked(to, err)
+	}
+	return &target{to, repository}, nil
+}
+
+// send writes an artifact, and returns its reference with the digest, or the path of the archive.
+func (p *pushing) send(ctx context.Context, o *origin, architecture string, to *target) (string, error) {
+	if to.repository == nil {
+		return to.name, p.archive(ctx, o, architecture, to.name)
+	}
+	if err := to.repository.Accepts(o.Artifact); err != nil {
+		return "", cli.Usage(err)
+	}
+	if err := p.upload(ctx, o, to.repository); err != nil {
+		return "", marked(to.name, err)
+	}
+	return scheme + to.repository.Pinned(o.Descriptor.Digest.String()), nil
 }
 
 // archivable rejects a path where no archive can be created.
@@ -135,9 +172,9 @@ func (p *pushing) origin(ctx context.Context, from string) (*origin, error) {
 }
 
 // archive writes a tar archive.
-func (p *pushing) archive(ctx context.Context, o *origin, path string) error {
-	err := files.Create(path, func(w io.Writer) error {
-		err := oci.WriteTar(w, o.Artifact, o.config, o.resource.Architecture(), func(w io.Writer, disk oci.Disk) error {
+func (p *pushing) archive(ctx context.Context, o *origin, architecture, path string) error {
+	return files.Create(path, func(w io.Writer) error {
+		err := oci.WriteTar(w, o.Artifact, o.config, architecture, func(w io.Writer, disk oci.Disk) error {
 			bar := files.NewMeter(p.streams, "writing "+disk.Name, disk.Layer.Size)
 			defer bar.End()
 			return o.content(ctx, disk, &metered{w, bar}, 0)
@@ -147,11 +184,6 @@ func (p *pushing) archive(ctx context.Context, o *origin, path string) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(p.streams.Out, path)
-	return nil
 }
 
 type metered struct {

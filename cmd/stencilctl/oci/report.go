@@ -9,6 +9,9 @@ import (
 	"github.com/vmstencil/stencil/oci"
 )
 
+// newFormat returns the formats of the commands, which print a table by default.
+func newFormat() *cli.Format { return cli.NewFormat(cli.Table, cli.JSON, cli.YAML) }
+
 // report is what inspect prints. Its JSON form is output.
 type report struct {
 	Artifact string `json:"artifact"`
@@ -23,6 +26,8 @@ type report struct {
 	Manifest string   `json:"manifest"`
 	Disks    []disk   `json:"disks"`
 	Warnings []string `json:"warnings"`
+	// Written are the files that pull has written, and the reference with the digest or the archive of push.
+	Written []string `json:"written,omitempty"`
 }
 
 // disk is a disk of the artifact.

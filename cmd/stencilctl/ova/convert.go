@@ -37,10 +37,14 @@ type converting struct {
 	output, outputFile string
 	// parameters are values of the template that becomes an OVA.
 	parameters []string
+	// instancetypes are files with the instance type of that template, and its preference.
+	instancetypes []string
+	format        *cli.Format
+	folder        files.Folder
 }
 
 func newConvert(streams cli.Streams) *cobra.Command {
-	c := converting{streams: streams, verification: cli.NewFormat(ifPresent, require, skip)}
+	c := converting{streams: streams, verification: cli.NewFormat(ifPresent, require, skip), format: newFormat()}
 	command := &cobra.Command{
 		Use:   "convert FILE --output-folder FOLDER | FOLDER --output-file FILE",
 		Short: "Convert an OVA to templates and raw disks, or a template and its disks to an OVA",
@@ -48,10 +52,11 @@ func newConvert(streams cli.Streams) *cobra.Command {
 written, and the digests of the OVA are verified before that. If anything fails, the folder is removed.
 
 A folder becomes an OVA: its template, which must be the only manifest, and for each disk of which VirtualMachines get a copy, the file CLAIM.raw. The hardware is
-that of the VirtualMachine that the template renders. The template itself is part of the OVA, and Stencil reads it from there. Nothing is overwritten.`,
+that of the VirtualMachine that the template renders, with the CPUs and the memory of its instance type (--instancetype). The template itself is part of the OVA, and Stencil reads it from there. Nothing is overwritten.`,
 		Example: `  stencilctl ova convert appliance.ova --output-folder appliance -n golden
   stencilctl ova convert appliance.ova --output-folder appliance --ca vendor.pem --network "VM Network=pod"
-  stencilctl ova convert appliance --output-file appliance.ova -p NAME=appliance`,
+  stencilctl ova convert appliance --output-file appliance.ova -p NAME=appliance
+  stencilctl ova convert appliance --output-file appliance.ova --instancetype u1.medium.yaml -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, paths []string) error { return c.run(command, paths[0]) },
 	}
@@ -62,6 +67,8 @@ that of the VirtualMachine that the template renders. The template itself is par
 	flags.StringVar(&c.output, "output-folder", "", "folder to write, which must not exist")
 	flags.StringVar(&c.outputFile, "output-file", "", "OVA to write, which must not exist")
 	flags.StringArrayVarP(&c.parameters, "param", "p", nil, "value of a parameter of the template in the folder: NAME=VALUE; may be repeated")
+	flags.StringSliceVar(&c.instancetypes, "instancetype", nil, "files with the instance type that the template in the folder names, and with its preference")
+	c.format.Register(command, "output", "o")
 	command.MarkFlagsOneRequired("output-folder", "output-file")
 	command.MarkFlagsMutuallyExclusive("output-folder", "output-file")
 	return command
@@ -98,11 +105,16 @@ func (c *converting) run(command *cobra.Command, path string) (err error) {
 	if err := found.print(c.streams.Err); err != nil {
 		return err
 	}
+	c.folder = files.Folder{Streams: c.streams, Path: c.output, Quiet: !c.format.Is(cli.Table)}
 	if err := os.Mkdir(c.output, 0o755); err != nil {
 		return cli.Usage(err)
 	}
 	if err := c.write(command.Context(), o, found.Plan); err != nil {
 		return errors.Join(err, os.RemoveAll(c.output))
+	}
+	if !c.format.Is(cli.Table) {
+		found.Written = c.folder.Written
+		return c.format.Write(c.streams.Out, found)
 	}
 	return nil
 }
@@ -128,11 +140,9 @@ func (c *converting) verify(ctx context.Context, path string, pkg *ova.Package) 
 	if wrong != nil {
 		return cli.Usage(fmt.Errorf("%s: %w", path, wrong))
 	}
-	fmt.Fprint(c.streams.Err, result)
+	result.print(c.streams.Err)
 	return nil
 }
-
-func (c *converting) folder() files.Folder { return files.Folder{Streams: c.streams, Path: c.output} }
 
 // write writes templates and disks to the folder.
 func (c *converting) write(ctx context.Context, o *opened, plan *conversion.Plan) error {
@@ -141,7 +151,7 @@ func (c *converting) write(ctx context.Context, o *opened, plan *conversion.Plan
 		if err != nil {
 			return cli.Internal(fmt.Errorf("encoding template %s: %w", system.Template.Name, err))
 		}
-		if err := c.folder().File(system.Template.Name+".yaml", func(file *os.File) error {
+		if err := c.folder.File(system.Template.Name+".yaml", func(file *os.File) error {
 			_, err := file.Write(text)
 			return err
 		}); err != nil {
@@ -181,7 +191,7 @@ func (c *converting) disk(ctx context.Context, o *opened, d conversion.Disk) (er
 	}
 	bar := files.NewMeter(c.streams, "writing "+files.DiskName(d.Claim), data)
 	defer bar.End()
-	return c.folder().File(files.DiskName(d.Claim), func(file *os.File) error {
+	return c.folder.File(files.DiskName(d.Claim), func(file *os.File) error {
 		err := disk.WriteRaw(ctx, file, image, disk.Options{Progress: bar.To})
 		var malformed *disk.FormatError
 		if errors.As(err, &malformed) {

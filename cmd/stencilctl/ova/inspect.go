@@ -22,6 +22,9 @@ type inspecting struct {
 	descriptor bool
 }
 
+// newFormat returns the formats of the commands, which print text by default.
+func newFormat() *cli.Format { return cli.NewFormat(cli.Table, cli.JSON, cli.YAML) }
+
 // report is what inspect prints. Its JSON form is output.
 type report struct {
 	File string `json:"file"`
@@ -34,6 +37,8 @@ type report struct {
 	// Manifest is present if the package has one, and it was not verified.
 	Manifest *manifest        `json:"manifest,omitempty"`
 	Plan     *conversion.Plan `json:"plan"`
+	// Written are the files that convert has written.
+	Written []string `json:"written,omitempty"`
 }
 
 type manifest struct {
@@ -50,7 +55,7 @@ type listed struct {
 }
 
 func newInspect(streams cli.Streams) *cobra.Command {
-	i := inspecting{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.YAML)}
+	i := inspecting{streams: streams, format: newFormat()}
 	command := &cobra.Command{
 		Use:   "inspect FILE",
 		Short: "Show what an OVA contains, and what an import makes of it",

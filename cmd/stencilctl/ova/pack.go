@@ -27,6 +27,15 @@ type packed struct {
 	file  *os.File
 }
 
+// packedResult describes a new package. Its JSON form is output.
+type packedResult struct {
+	File     string `json:"file"`
+	Template string `json:"template"`
+	// Files are the files of the package apart from the descriptor.
+	Files []listed          `json:"files"`
+	Notes []conversion.Note `json:"notes"`
+}
+
 // pack writes an OVA from a folder with a template and its disks.
 func (c *converting) pack(ctx context.Context, folder string) (err error) {
 	if err := files.Absent(c.outputFile); err != nil {
@@ -44,7 +53,11 @@ func (c *converting) pack(ctx context.Context, folder string) (err error) {
 	if err != nil {
 		return err
 	}
-	options := conversion.ExportOptions{VM: made.VM}
+	vm, notes, err := sized(made.VM, t.Object.Namespace, c.instancetypes)
+	if err != nil {
+		return err
+	}
+	options := conversion.ExportOptions{VM: vm}
 	var all []packed
 	defer func() {
 		for _, each := range all {
@@ -63,11 +76,18 @@ func (c *converting) pack(ctx context.Context, folder string) (err error) {
 	if err != nil {
 		return cli.Usage(err)
 	}
-	for _, note := range exported.Notes {
+	result := packedResult{File: c.outputFile, Template: t.Object.Name, Files: []listed{}, Notes: append(notes, exported.Notes...)}
+	for _, note := range result.Notes {
 		fmt.Fprintln(c.streams.Err, note)
+	}
+	for _, file := range exported.Envelope.Files {
+		result.Files = append(result.Files, listed{Name: file.Href, Size: file.Size})
 	}
 	if err := files.Create(c.outputFile, func(w io.Writer) error { return c.writeOVA(ctx, w, exported, all) }); err != nil {
 		return err
+	}
+	if !c.format.Is(cli.Table) {
+		return c.format.Write(c.streams.Out, result)
 	}
 	fmt.Fprintln(c.streams.Out, c.outputFile)
 	return nil

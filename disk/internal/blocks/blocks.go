@@ -19,6 +19,8 @@ type Place struct {
 	Offset int64
 	// Length of a compressed unit in the file.
 	Length int64
+	// Parts, if it is not 0, has a bit for each of the 32 equal parts of a stored unit, the first in bit 0: those whose bit is 0 are zero.
+	Parts uint32
 	// Run is the number of units from this one on that are known to be zero, 0 for a unit that is stored.
 	Run int64
 }
@@ -92,6 +94,8 @@ func (d *Disk) read(p []byte, offset int64) (int, error) {
 	case place.Packed:
 		n := length(1)
 		return int(n), d.unpack(number, within, place, p[:n])
+	case place.Parts != 0:
+		return d.readParts(within, place, p)
 	}
 	units := int64(1)
 	for length(units) < int64(len(p)) {
@@ -99,13 +103,33 @@ func (d *Disk) read(p []byte, offset int64) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if !following.Stored || following.Packed || following.Offset != place.Offset+units*d.info.Unit {
+		if !following.Stored || following.Packed || following.Parts != 0 || following.Offset != place.Offset+units*d.info.Unit {
 			break
 		}
 		units++
 	}
 	n := length(units)
 	return int(n), d.source.Read("data", p[:n], place.Offset+within)
+}
+
+// partsOfUnit is the number of bits of Place.Parts.
+const partsOfUnit = 32
+
+// readParts fills the start of p with parts that are stored, or with parts that are not.
+func (d *Disk) readParts(within int64, place Place, p []byte) (int, error) {
+	part := d.info.Unit / partsOfUnit
+	stored := func(number int64) bool { return place.Parts>>number&1 != 0 }
+	first := within / part
+	end := first + 1
+	for end < partsOfUnit && stored(end) == stored(first) {
+		end++
+	}
+	p = p[:min(end*part-within, int64(len(p)))]
+	if !stored(first) {
+		clear(p)
+		return len(p), nil
+	}
+	return len(p), d.source.Read("data", p, place.Offset+within)
 }
 
 func (d *Disk) unpack(number, within int64, place Place, p []byte) error {

@@ -184,6 +184,14 @@ func Extract(t testing.TB, image disk.Image) string {
 	return path
 }
 
+// CheckQEMU opens an image in a file and compares the disk with a raw image, also by qemu-img.
+func CheckQEMU(t testing.TB, open Opener, path, raw string) {
+	t.Helper()
+	image := Image(t, open, path)
+	CheckReads(t, image, raw)
+	Compare(t, Extract(t, image), "raw", raw, "raw")
+}
+
 // CheckReads compares reads of all kinds of offsets with a raw image.
 func CheckReads(t testing.TB, image disk.Image, raw string) {
 	t.Helper()

@@ -37,6 +37,9 @@ func (p *permanentError) Unwrap() error { return p.error }
 type Options struct {
 	// PlainHTTP permits a registry without TLS that is not on loopback.
 	PlainHTTP bool
+	// Uploads is a folder for the addresses of unfinished uploads, with which another command continues them. If it is empty, they end with the
+	// command.
+	Uploads string
 	// Wait waits before an attempt to continue a transfer, numbered from 1. Nil waits 1 s, then twice as long each time.
 	Wait func(ctx context.Context, attempt int) error
 }

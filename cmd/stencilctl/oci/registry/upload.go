@@ -20,18 +20,26 @@ import (
 // Content writes a blob from a byte on.
 type Content func(ctx context.Context, w io.Writer, offset int64) error
 
-// Upload writes a blob, unless the repository has it. An upload that is cut continues with the bytes that the registry has not received. progress receives
-// the number of bytes that were sent.
+// Upload writes a blob, unless the repository has it. An upload that is cut, also one of an earlier command, continues with the bytes that the registry has
+// not received. progress receives the number of bytes that were sent.
 func (r *Repository) Upload(ctx context.Context, d v1.Descriptor, content Content, progress func(done int64)) error {
 	if err := r.connect(ctx, transport.PushScope); err != nil {
 		return err
 	}
-	u := &upload{repository: r, of: d, content: content, progress: progress}
-	return r.persist(ctx, func() (int64, error) {
+	stored, to, digest := sessions(r.options.Uploads), r.address(""), d.Digest.String()
+	u := &upload{repository: r, of: d, content: content, progress: progress, location: stored.take(to, digest)}
+	u.begun = func() { stored.store(to, digest, u.location) }
+	err := r.persist(ctx, func() (int64, error) {
 		before := u.offset
 		err := u.run(ctx)
 		return u.offset - before, err
 	})
+	// A registry that rejects what the session has would do so again.
+	var rejected *transport.Error
+	if err == nil || errors.As(err, &rejected) && !temporary(err) {
+		stored.remove(to, digest)
+	}
+	return err
 }
 
 // upload is a blob that is being sent.
@@ -43,6 +51,8 @@ type upload struct {
 	// location is the address of the session, empty if there is none; offset is the number of bytes that it has.
 	location string
 	offset   int64
+	// begun is called when a session begins or continues.
+	begun func()
 }
 
 // run sends what the registry does not have.
@@ -64,6 +74,7 @@ func (u *upload) run(ctx context.Context) error {
 		}
 		u.offset = 0
 	}
+	u.begun()
 	if u.offset < u.of.Size {
 		if err := u.send(ctx); err != nil {
 			return err
