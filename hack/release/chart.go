@@ -68,13 +68,18 @@ func (r release) chart(chart string, digests map[string]v1.Hash) ([]byte, error)
 		case relative == chartFile:
 			content, err = r.versioned(content)
 		case relative == "values.yaml" && chart == "stencil":
-			content, err = set(content, map[string]string{
-				"manager.image.repository":    r.repository + "/stencil-manager",
-				"manager.image.digest":        digests["stencil-manager"].String(),
-				"apiserver.image.repository":  r.repository + "/stencil-apiserver",
-				"apiserver.image.digest":      digests["stencil-apiserver"].String(),
-				"defaulting.image.repository": r.repository + "/stencil-defaulter",
-			})
+			values := map[string]string{}
+			for path, image := range map[string]string{
+				"manager.image": "stencil-manager", "apiserver.image": "stencil-apiserver",
+				"defaulting.image": launcherDefaulter.repository(), "defaulting.debianImage": debianDefaulter.repository(),
+			} {
+				values[path+".repository"] = r.repository + "/" + image
+				// A release need not have those of stencil-defaulter.
+				if digest, built := digests[image]; built {
+					values[path+".digest"] = digest.String()
+				}
+			}
+			content, err = set(content, values)
 		}
 		files = append(files, entry{name: chart + "/" + filepath.ToSlash(relative), mode: 0o644, content: content})
 		return err

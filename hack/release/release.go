@@ -33,6 +33,8 @@ type release struct {
 	output string
 	// debian is from where the packages are downloaded.
 	debian debian.Source
+	// toolchain compiles and links what is written in C.
+	toolchain *toolchain
 }
 
 const (
