@@ -41,7 +41,7 @@ type Options struct {
 	AuditPolicy string
 	// Values are merged over the chart's.
 	Values map[string]any
-	// Chart is the path of the chart: a folder or a package. Default: that of this checkout.
+	// Chart is the path of the chart, a folder or a package, or its address in a registry. Default: that of this checkout.
 	Chart string
 	// Container returns how a program runs from its image. Optional; without it, programs run as processes of the test.
 	Container func(ctx context.Context, plane *controlplane.Plane, program manager.Program) (*manager.Container, error)

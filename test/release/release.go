@@ -42,8 +42,12 @@ type Release struct {
 	Root, Command, Folder string
 	// Output is the folder of the release, Chart the package that Helm has pulled, and Repository where everything was pushed.
 	Output, Chart, Repository string
+	// ChartAddress is that of the chart in the registry, with its digest.
+	ChartAddress string
 
 	flags []string
+	// values are flags of Helm.
+	values []string
 	// containers are those that were unpacked.
 	containers map[manager.Program]*manager.Container
 }
@@ -68,13 +72,50 @@ func Build(ctx context.Context, version, root, folder, repository string, flags 
 	if _, err := r.Push(ctx, r.Output); err != nil {
 		return nil, err
 	}
+	return r, r.pull(ctx)
+}
+
+// pull pulls the chart with Helm, by its digest.
+func (r *Release) pull(ctx context.Context) error {
+	tag, err := name.NewTag(r.Repository + "/charts/stencil:" + r.Tag())
+	if err != nil {
+		return err
+	}
+	pushed, err := remote.Head(tag, remote.WithContext(ctx))
+	if err != nil {
+		return err
+	}
+	r.ChartAddress = "oci://" + tag.Context().Name() + "@" + pushed.Digest.String()
+	r.Chart, err = HelmPull(ctx, r.ChartAddress, r.Folder)
+	return err
+}
+
+// HelmPull pulls a chart into a folder with Helm, and returns the path of the package, whose name Helm makes of the address.
+func HelmPull(ctx context.Context, address, folder string) (string, error) {
 	tools, err := controlplane.Tools(ctx, "helm")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	r.Chart = filepath.Join(folder, "stencil-"+r.Tag()+".tgz")
-	_, err = Run(ctx, folder, tools["helm"], "pull", "oci://"+repository+"/charts/stencil", "--version", r.Tag(), "--plain-http")
-	return r, err
+	to, err := os.MkdirTemp(folder, "chart-")
+	if err != nil {
+		return "", err
+	}
+	if _, err := Run(ctx, to, tools["helm"], "pull", address, "--plain-http"); err != nil {
+		return "", err
+	}
+	files, err := os.ReadDir(to)
+	if err != nil || len(files) != 1 {
+		return "", fmt.Errorf("helm has pulled %v: %w", files, err)
+	}
+	return filepath.Join(to, files[0].Name()), nil
+}
+
+// Mirrored returns the release of a mirror, which is installed from there with the chart's value imageRegistry.
+func (r *Release) Mirrored(ctx context.Context, repository, folder string) (*Release, map[string]any, error) {
+	mirrored := *r
+	mirrored.Folder, mirrored.Repository, mirrored.containers = folder, repository, map[manager.Program]*manager.Container{}
+	mirrored.values = []string{"--set=imageRegistry=" + repository}
+	return &mirrored, map[string]any{"imageRegistry": repository}, mirrored.pull(ctx)
 }
 
 // Tag is the version without the v: the tag of the images, and the version of the chart.
@@ -108,7 +149,8 @@ func Run(ctx context.Context, folder, program string, arguments ...string) (stri
 // Deployment returns a Deployment of the chart, as it is with the chart's own values.
 func (r *Release) Deployment(ctx context.Context, plane *controlplane.Plane, program manager.Program) (*appsv1.Deployment, error) {
 	component := strings.TrimPrefix(string(program), "stencil-")
-	rendered, err := plane.Helm(ctx, "template", install.Release, r.Chart, "--namespace", install.Namespace, "--kube-version", "1.37.0", "--show-only", "templates/"+component+"/deployment.yaml")
+	arguments := []string{"template", install.Release, r.Chart, "--namespace", install.Namespace, "--kube-version", "1.37.0", "--show-only", "templates/" + component + "/deployment.yaml"}
+	rendered, err := plane.Helm(ctx, append(arguments, r.values...)...)
 	if err != nil {
 		return nil, err
 	}
