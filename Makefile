@@ -43,6 +43,11 @@ test-full: preflight ## all that `make test` leaves out: the race detector, and 
 e2e: preflight ## some packages of tests, such as PACKAGES=./e2e/road RUN=TestCreate
 	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests $(if $(RUN),-run '$(RUN)') $(if $(V),-v) $(if $(UPDATE),-update) $(PACKAGES)
 
+.PHONY: test-images
+test-images: preflight ## the tests of the main path, of process and create, and of defaults with servers that run from the images of a release; needs root, libvirt and QEMU
+	@hack/tool $(GATE_TOOLS) >/dev/null
+	@cd test && go build -o ../bin/tests ./runner && exec ../hack/guest.sh ../bin/tests -suite images
+
 .PHONY: soak
 soak: preflight ## many captures at once, deleted at every step, and many restarts of the API server: up to an hour
 	@hack/tool $(GATE_TOOLS) $(FULL_TOOLS) >/dev/null

@@ -34,6 +34,12 @@ var debianDefaulter = program{
 	description: "Fills in the defaults of VirtualMachines with Debian's libvirt and QEMU; pins no machine types",
 }
 
+// Debian's mirror and its archive of all versions.
+const (
+	defaultMirror  = "https://deb.debian.org"
+	defaultArchive = "https://snapshot.debian.org/archive"
+)
+
 // lockFolder has the lock files of Debian packages in the checkout.
 var lockFolder = filepath.Join("hack", "release", "debian")
 

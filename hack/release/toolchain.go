@@ -75,6 +75,8 @@ func unpackToolchain(ctx context.Context, from debian.Source) (*toolchain, error
 // inToolchain returns where a file of a package is in the folder of the toolchain, empty if it is not needed.
 func inToolchain(name string) string {
 	switch base := path.Base(name); {
+	case strings.HasPrefix(base, "qemu-") && base != emulator:
+		return ""
 	case base == "lto1", strings.Contains(base, "lto-dump"), strings.HasPrefix(name, "usr/share/"):
 		// Programs of 200 MB for optimizations when linking, and documents.
 		return ""
@@ -84,6 +86,9 @@ func inToolchain(name string) string {
 	}
 	return name
 }
+
+// emulator runs programs for arm64, and needs no other file.
+const emulator = "qemu-aarch64-static"
 
 // compiler returns the name of the compiler for a platform. The Go command builds again what depends on C when the name is another one; it does not
 // read the file.

@@ -28,7 +28,7 @@ func TestTheToolchainBuildsStencilDefaulter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	built := map[platform][]byte{}
+	built, tools := map[platform][]byte{}, (*toolchain)(nil)
 	for _, folder := range []string{"first", "second/in/another"} {
 		root := filepath.Join(t.TempDir(), folder)
 		for _, each := range []string{"cmd/stencil-defaulter", "defaulting"} {
@@ -37,7 +37,7 @@ func TestTheToolchainBuildsStencilDefaulter(t *testing.T) {
 			}
 		}
 		r := of(t, root)
-		r.debian = debian.Source{Mirror: "https://deb.debian.org", Archive: "https://snapshot.debian.org/archive", Cache: filepath.Join(t.TempDir(), "cache")}
+		r.debian = debian.Source{Mirror: defaultMirror, Archive: defaultArchive, Cache: filepath.Join(t.TempDir(), "cache")}
 		if err := os.MkdirAll(r.debian.Cache, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -54,6 +54,7 @@ func TestTheToolchainBuildsStencilDefaulter(t *testing.T) {
 		if err := r.addDefaulter(t.Context(), false, reference); err != nil {
 			t.Fatal(err)
 		}
+		tools = r.toolchain
 		for _, on := range r.images {
 			binary, err := r.build(t.Context(), launcherDefaulter, on)
 			if err != nil {
@@ -96,11 +97,42 @@ func TestTheToolchainBuildsStencilDefaulter(t *testing.T) {
 	if err := checkLibc(built[platform{"linux", "arm64"}], "2.2"); err == nil || !strings.Contains(err.Error(), "of glibc 2.17, and the image has 2.2") {
 		t.Errorf("an older glibc: error %v", err)
 	}
-	program := filepath.Join(t.TempDir(), "stencil-defaulter")
-	if err := os.WriteFile(program, built[platform{"linux", "amd64"}], 0o755); err != nil {
+	for on, run := range map[platform][]string{
+		{"linux", "amd64"}: nil,
+		// With the C library for arm64 that it was linked with.
+		{"linux", "arm64"}: {filepath.Join(tools.folder, "usr", "bin", emulator), "-L", filepath.Join(tools.folder, "usr", "aarch64-linux-gnu")},
+	} {
+		printsVersion(t, built[on], run)
+	}
+}
+
+// printsVersion runs a program, by an emulator if one is given.
+func printsVersion(t *testing.T, program []byte, run []string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(path, program, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if output, err := exec.CommandContext(t.Context(), program, "--version").CombinedOutput(); err != nil || !strings.Contains(string(output), "v1.2.3") {
-		t.Errorf("it prints %q, %v", output, err)
+	command := slices.Concat(run, []string{path, "--version"})
+	if output, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput(); err != nil || !strings.Contains(string(output), "v1.2.3") {
+		t.Errorf("%q prints %q, %v", command, output, err)
+	}
+}
+
+// TestProgramsForARM64Run runs the programs of the other images, by an emulator.
+func TestProgramsForARM64Run(t *testing.T) {
+	r := of(t, "../..")
+	r.debian = debian.Source{Mirror: defaultMirror, Archive: defaultArchive}
+	if err := r.addDefaulter(t.Context(), true, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range programs {
+		t.Run(each.name, func(t *testing.T) {
+			binary, err := r.build(t.Context(), each, platform{"linux", "arm64"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			printsVersion(t, binary, []string{filepath.Join(r.toolchain.folder, "usr", "bin", emulator)})
+		})
 	}
 }

@@ -24,6 +24,9 @@ const Install = "the defaulter needs libvirt and QEMU: apt-get install --no-inst
 // startLimit bounds a start, which queries the capabilities of QEMU the first time.
 const startLimit = time.Minute
 
+// imageGroup is the group of the programs in Stencil's images.
+const imageGroup = 65532
+
 // Defaulter is a stencil-defaulter that can be started, killed and started again, always
 // on the same socket. It is not safe for concurrent use.
 type Defaulter struct {
@@ -91,7 +94,7 @@ func (d *Defaulter) Start(ctx context.Context) error {
 	for {
 		_, err := d.Environment(ctx)
 		if err == nil {
-			return nil
+			return d.open()
 		}
 		select {
 		case ended := <-d.ended:
@@ -102,6 +105,17 @@ func (d *Defaulter) Start(ctx context.Context) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// open permits the group of Stencil's images to connect, as in a pod, where the servers have the user of the defaulter.
+func (d *Defaulter) open() error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	if err := os.Chown(d.Socket(), -1, imageGroup); err != nil {
+		return fmt.Errorf("opening the defaulter's socket: %w", err)
+	}
+	return nil
 }
 
 // Environment returns the versions that the answers depend on.

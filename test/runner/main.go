@@ -112,6 +112,13 @@ func (r runner) goTest(ctx context.Context, root, digest string, wanted suite, o
 	if err := os.Setenv(product.Variable, digest); err != nil {
 		return nil, err
 	}
+	if wanted.Images {
+		stop, err := shareRelease(ctx, root, folder, out)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+	}
 	sharing, err := platform.Share(context.WithoutCancel(ctx), folder, log)
 	if err != nil {
 		return nil, err

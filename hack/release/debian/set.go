@@ -56,5 +56,7 @@ var Toolchain = Set{
 		"libbinutils", "libctf-nobfd0", "libctf0", "libgmp10", "libisl23", "libmpc3", "libmpfr6", "libzstd1", "zlib1g",
 		"libc6", "libc6-dev", "libgcc-10-dev", "libgcc-s1", "linux-libc-dev",
 		"libc6-arm64-cross", "libc6-dev-arm64-cross", "libgcc-10-dev-arm64-cross", "libgcc-s1-arm64-cross", "linux-libc-dev-arm64-cross",
+		// Runs programs for arm64 in a test.
+		"qemu-user-static",
 	},
 }

@@ -53,7 +53,7 @@ func start(ctx context.Context) (stop func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	stencil, stop, err = release.Start(ctx, func(folder string, from *images.Registry) (platform.Options, error) {
+	stencil, stop, err = platform.StartReleased(ctx, func(folder string, from *images.Registry) (platform.Options, error) {
 		registry = from
 		built, err = release.Build(ctx, version, root, folder, registry.Address()+"/stencil", flags...)
 		if err != nil {

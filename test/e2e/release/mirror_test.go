@@ -71,11 +71,11 @@ func TestAMirrorHasAllOfARelease(t *testing.T) {
 	if err := os.Chmod(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	mirrored, values, err := built.Mirrored(t.Context(), repository, folder)
+	mirrored, err := built.Mirrored(t.Context(), repository, folder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	installed, err := platform.Start(t.Context(), platform.Options{APIServer: true, Chart: mirrored.ChartAddress, Container: mirrored.Container, Values: values})
+	installed, err := platform.Start(t.Context(), platform.Options{APIServer: true, Chart: mirrored.ChartAddress, Container: mirrored.Container, Values: map[string]any{"imageRegistry": repository}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,6 +52,14 @@ func signed(t *testing.T) verifier {
 			t.Fatal(err)
 		}
 	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The tools stay where they are.
+	if _, set := os.LookupEnv("STENCIL_CACHE"); !set {
+		t.Setenv("STENCIL_CACHE", filepath.Join(cache, "stencil"))
+	}
 	t.Setenv("HOME", folder)
 	t.Setenv("COSIGN_PASSWORD", "")
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))

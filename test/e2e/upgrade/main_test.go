@@ -46,7 +46,7 @@ func start(ctx context.Context) (stop func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	stencil, stop, err = release.Start(ctx, func(folder string, registry *images.Registry) (platform.Options, error) {
+	stencil, stop, err = platform.StartReleased(ctx, func(folder string, registry *images.Registry) (platform.Options, error) {
 		clone, err := checkout(ctx, root, filepath.Join(folder, "before"))
 		if err != nil {
 			return platform.Options{}, err

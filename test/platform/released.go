@@ -1,4 +1,4 @@
-package release
+package platform
 
 import (
 	"context"
@@ -6,12 +6,11 @@ import (
 	"os"
 
 	"github.com/vmstencil/stencil/test/images"
-	"github.com/vmstencil/stencil/test/platform"
 )
 
-// Start starts an empty registry, and then a platform with the options that prepare returns, which builds releases in a folder and pushes them. What it
+// StartReleased starts an empty registry, and then a platform with the options that prepare returns, which builds releases in a folder and pushes them. What it
 // started is stopped by stop, also when it fails.
-func Start(ctx context.Context, prepare func(folder string, registry *images.Registry) (platform.Options, error)) (p *platform.Platform, stop func() error, err error) {
+func StartReleased(ctx context.Context, prepare func(folder string, registry *images.Registry) (Options, error)) (p *Platform, stop func() error, err error) {
 	folder, err := os.MkdirTemp("", "stencil-release-")
 	if err != nil {
 		return nil, nil, err
@@ -33,6 +32,6 @@ func Start(ctx context.Context, prepare func(folder string, registry *images.Reg
 	if err != nil {
 		return nil, stop, err
 	}
-	p, err = platform.Start(ctx, options)
+	p, err = Start(ctx, options)
 	return p, stop, err
 }
