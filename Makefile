@@ -40,8 +40,8 @@ test-full: preflight ## all that `make test` leaves out: the race detector, and 
 	@cd test && go build -o ../bin/tests ./runner && exec ../hack/guest.sh ../bin/tests -suite full
 
 .PHONY: e2e
-e2e: preflight ## some packages of tests, such as PACKAGES=./e2e/road RUN=TestCreate
-	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests $(if $(RUN),-run '$(RUN)') $(if $(V),-v) $(if $(UPDATE),-update) $(PACKAGES)
+e2e: preflight ## some packages of tests, such as PACKAGES=./e2e/road RUN=TestCreate (IMAGES=1 runs the servers from images)
+	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests $(if $(RUN),-run '$(RUN)') $(if $(V),-v) $(if $(UPDATE),-update) $(if $(IMAGES),-images) $(PACKAGES)
 
 .PHONY: test-images
 test-images: preflight ## the tests of the main path, of process and create, and of defaults with servers that run from the images of a release; needs root, libvirt and QEMU

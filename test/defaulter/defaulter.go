@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -84,11 +85,12 @@ func (d *Defaulter) Start(ctx context.Context) error {
 	d.process = exec.Command(d.binary, "--socket", d.Socket(), "--root", filepath.Join(d.folder, "state"))
 	d.process.Stdout, d.process.Stderr = &d.log, &d.log
 	d.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	if err := d.process.Start(); err != nil {
+	started := make(chan error, 1)
+	d.ended = make(chan error, 1)
+	go run(d.process, started, d.ended)
+	if err := <-started; err != nil {
 		return fmt.Errorf("starting stencil-defaulter: %w", err)
 	}
-	d.ended = make(chan error, 1)
-	go func(process *exec.Cmd, ended chan<- error) { ended <- process.Wait() }(d.process, d.ended)
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for {
@@ -104,6 +106,17 @@ func (d *Defaulter) Start(ctx context.Context) error {
 			return errors.Join(fmt.Errorf("stencil-defaulter does not answer: %w; %s\n%s", err, Install, d.log.String()), d.Kill())
 		case <-time.After(20 * time.Millisecond):
 		}
+	}
+}
+
+// run starts a process and waits for it on one thread, with which the kernel ends the process: containers end the threads on which they were started.
+func run(process *exec.Cmd, started, ended chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := process.Start()
+	started <- err
+	if err == nil {
+		ended <- process.Wait()
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
@@ -167,6 +168,9 @@ func (p *Platform) start() error {
 	p.say("building and starting stencil-manager")
 	if err := p.StartManager(); err != nil {
 		return err
+	}
+	if p.released != nil && !strings.Contains(p.Manager.Logs(), p.released.Version) {
+		return fmt.Errorf("the manager is not that of release %s:\n%s", p.released.Version, p.Manager.Logs())
 	}
 	if err := p.awaitWebhooks(); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,7 +76,8 @@ func TestAMirrorHasAllOfARelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	installed, err := platform.Start(t.Context(), platform.Options{APIServer: true, Chart: mirrored.ChartAddress, Container: mirrored.Container, Values: map[string]any{"imageRegistry": repository}})
+	// Its processes end with the context.
+	installed, err := platform.Start(context.WithoutCancel(t.Context()), platform.Options{APIServer: true, Chart: mirrored.ChartAddress, Container: mirrored.Container, Values: map[string]any{"imageRegistry": repository}})
 	if err != nil {
 		t.Fatal(err)
 	}
