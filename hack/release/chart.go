@@ -73,15 +73,14 @@ func (r release) chart(chart string, digests map[string]v1.Hash) ([]byte, error)
 		case relative == chartFile:
 			content, err = r.versioned(content)
 		case relative == "values.yaml" && chart == "stencil":
-			values := map[string]string{}
+			values := map[string]string{"defaulting.image.repository": r.repository + "/" + launcherDefaulter.repository()}
 			for path, image := range map[string]string{
 				"manager.image": "stencil-manager", "apiserver.image": "stencil-apiserver",
 				"defaulting.image": launcherDefaulter.repository(), "defaulting.debianImage": debianDefaulter.repository(),
 			} {
-				values[path+".repository"] = r.repository + "/" + image
 				// A release need not have those of stencil-defaulter.
 				if digest, built := digests[image]; built {
-					values[path+".digest"] = digest.String()
+					values[path+".repository"], values[path+".digest"] = r.repository+"/"+image, digest.String()
 				}
 			}
 			content, err = set(content, values)

@@ -29,6 +29,7 @@ func TestTheToolchainBuildsStencilDefaulter(t *testing.T) {
 		t.Fatal(err)
 	}
 	built, tools := map[platform][]byte{}, (*toolchain)(nil)
+	var digests []string
 	for _, folder := range []string{"first", "second/in/another"} {
 		root := filepath.Join(t.TempDir(), folder)
 		for _, each := range []string{"cmd/stencil-defaulter", "defaulting"} {
@@ -55,6 +56,7 @@ func TestTheToolchainBuildsStencilDefaulter(t *testing.T) {
 			t.Fatal(err)
 		}
 		tools = r.toolchain
+		now := map[platform][]byte{}
 		for _, on := range r.images {
 			binary, err := r.build(t.Context(), launcherDefaulter, on)
 			if err != nil {
@@ -63,8 +65,20 @@ func TestTheToolchainBuildsStencilDefaulter(t *testing.T) {
 			if before := built[on]; before != nil && !bytes.Equal(before, binary) {
 				t.Errorf("%s: the program of another folder is another one", on)
 			}
-			built[on] = binary
+			built[on], now[on] = binary, binary
 		}
+		index, err := r.index(launcherDefaulter, now, r.images, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest, err := index.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		digests = append(digests, digest.String())
+	}
+	if digests[0] != digests[1] {
+		t.Errorf("the images of two folders have digests %q", digests)
 	}
 	for on, machine := range map[platform]elf.Machine{{"linux", "amd64"}: elf.EM_X86_64, {"linux", "arm64"}: elf.EM_AARCH64} {
 		file, err := elf.NewFile(bytes.NewReader(built[on]))
