@@ -107,7 +107,7 @@ debian-image: preflight ## build the image of stencil-defaulter with Debian's pa
 	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests -suite debian -v
 
 .PHONY: debian-lock
-debian-lock: preflight ## the current versions of the Debian packages in the image of stencil-defaulter, into its lock file (needs apt-get)
+debian-lock: preflight ## the current versions of the Debian packages in the image of stencil-defaulter, and in the compilers, into their lock files (needs apt-get)
 	@cd hack/release && go run . -root ../.. -debian-lock $(ARGS)
 
 .PHONY: release
