@@ -5,7 +5,7 @@ MODULES := api api/client template defaulting . cmd/stencil-defaulter hack/relea
 TAGS := libvirt_dlopen
 # What `make test` runs, and what only `make test-full` does.
 GATE_TOOLS := etcd kube-apiserver kube-controller-manager kubectl kubectls helm virt-api virt-controller kubevirt-manifests kubevirt-crds cdi-crds snapshot-crds
-FULL_TOOLS := cdi-server cdi-manifests virtctl cert-manager cosign versitygw argocd-engine flux-engine virt-operator kubevirt-operator virt-operator-1.9 kubevirt-operator-1.9
+FULL_TOOLS := cdi-server cdi-manifests virtctl cert-manager cosign oras versitygw argocd-engine flux-engine virt-operator kubevirt-operator virt-operator-1.9 kubevirt-operator-1.9
 # The flags with which the tools and Stencil's programs are built, so that the Go command compiles a package once for all of them.
 # They hold no tables for a debugger: compiling without these takes an eighth less time.
 export CGO_ENABLED ?= 0
@@ -40,8 +40,13 @@ test-full: preflight ## all that `make test` leaves out: the race detector, and 
 	@cd test && go build -o ../bin/tests ./runner && exec ../hack/guest.sh ../bin/tests -suite full
 
 .PHONY: e2e
-e2e: preflight ## some packages of tests, such as PACKAGES=./e2e/road RUN=TestCreate
-	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests $(if $(RUN),-run '$(RUN)') $(if $(V),-v) $(if $(UPDATE),-update) $(PACKAGES)
+e2e: preflight ## some packages of tests, such as PACKAGES=./e2e/road RUN=TestCreate (IMAGES=1 runs the servers from images)
+	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests $(if $(RUN),-run '$(RUN)') $(if $(V),-v) $(if $(UPDATE),-update) $(if $(IMAGES),-images) $(PACKAGES)
+
+.PHONY: test-images
+test-images: preflight ## the tests of the main path, of process and create, and of defaults with servers that run from the images of a release; needs root, libvirt and QEMU
+	@hack/tool $(GATE_TOOLS) >/dev/null
+	@cd test && go build -o ../bin/tests ./runner && exec ../hack/guest.sh ../bin/tests -suite images
 
 .PHONY: soak
 soak: preflight ## many captures at once, deleted at every step, and many restarts of the API server: up to an hour
@@ -102,7 +107,7 @@ debian-image: preflight ## build the image of stencil-defaulter with Debian's pa
 	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests -suite debian -v
 
 .PHONY: debian-lock
-debian-lock: preflight ## the current versions of the Debian packages in the image of stencil-defaulter, into its lock file (needs apt-get)
+debian-lock: preflight ## the current versions of the Debian packages in the image of stencil-defaulter, and in the compilers, into their lock files (needs apt-get)
 	@cd hack/release && go run . -root ../.. -debian-lock $(ARGS)
 
 .PHONY: release

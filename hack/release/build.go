@@ -25,7 +25,7 @@ func (r release) build(ctx context.Context, p program, on platform) ([]byte, err
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
 		"-ldflags=-s -w -X main.version="+r.version, "-tags="+p.tags, "-o", path, pkg)
 	command.Dir = filepath.Join(r.root, in)
-	command.Env = append(os.Environ(), environment(p, on)...)
+	command.Env = append(os.Environ(), r.environment(p, on)...)
 	if output, err := command.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building %s for %s: %w\n%s", p.name, on, err, output)
 	}
@@ -42,8 +42,8 @@ func (r release) build(ctx context.Context, p program, on platform) ([]byte, err
 			return nil, fmt.Errorf("%s was built with GOEXPERIMENT=%s, which others do not have: unset it, in the environment and by `go env -u`", p.name, setting.Value)
 		}
 	}
-	if p.debian {
-		if err := r.checkLinked(content); err != nil {
+	if p.cgo {
+		if err := r.checkLinked(p, content); err != nil {
 			return nil, fmt.Errorf("checking %s for %s: %w", p.name, on, err)
 		}
 	}
@@ -51,14 +51,14 @@ func (r release) build(ctx context.Context, p program, on platform) ([]byte, err
 }
 
 // environment fixes what a program depends on. None of the values is empty: for an empty one the Go command reads the file of `go env -w`.
-func environment(p program, on platform) []string {
+func (r release) environment(p program, on platform) []string {
 	toolchain, _, _ := strings.Cut(runtime.Version(), " ")
 	cgo := "CGO_ENABLED=0"
-	if p.debian {
+	if p.cgo {
 		cgo = "CGO_ENABLED=1"
 	}
-	return []string{
-		cgo, "CC=" + compiler, "CGO_CFLAGS=-O2", "CGO_LDFLAGS=-O2", "GOOS=" + on.os, "GOARCH=" + on.arch, "GOAMD64=v1", "GOARM64=v8.0",
+	return append([]string{
+		cgo, "CGO_CFLAGS=-O2", "CGO_LDFLAGS=-O2", "GOOS=" + on.os, "GOARCH=" + on.arch, "GOAMD64=v1", "GOARM64=v8.0",
 		"GOFLAGS=-mod=readonly", "GOWORK=off", "GOTOOLCHAIN=" + toolchain, "GOFIPS140=off",
-	}
+	}, r.toolchain.environment(on)...)
 }

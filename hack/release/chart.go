@@ -28,24 +28,29 @@ const (
 // charts are the names of the charts.
 var charts = []string{"stencil", "golden-images"}
 
-// writeCharts packages the charts, and writes them as images too. It returns the packages by the names of their files.
-func (r release) writeCharts(digests map[string]v1.Hash) (map[string][]byte, error) {
-	packages := map[string][]byte{}
+// writeCharts packages the charts, and writes them as images too. It returns the packages by the names of their files, and the list of the images.
+func (r release) writeCharts(digests map[string]v1.Hash) (packages map[string][]byte, list []byte, err error) {
+	packages = map[string][]byte{}
 	for _, each := range charts {
 		packaged, err := r.chart(each, digests)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		image, err := r.chartImage(each, packaged)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if err := r.writeLayout(chartFolder+"/"+each, image); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		digest, err := image.Digest()
+		if err != nil {
+			return nil, nil, err
+		}
+		list = fmt.Appendf(list, "%s/%s/%s:%s@%s\n", r.repository, chartFolder, each, r.tag(), digest)
 		packages[each+"-"+r.tag()+".tgz"] = packaged
 	}
-	return packages, nil
+	return packages, list, nil
 }
 
 // chart returns a packaged chart, whose version is that of the release, and whose values name the images by their digests.
@@ -68,13 +73,17 @@ func (r release) chart(chart string, digests map[string]v1.Hash) ([]byte, error)
 		case relative == chartFile:
 			content, err = r.versioned(content)
 		case relative == "values.yaml" && chart == "stencil":
-			content, err = set(content, map[string]string{
-				"manager.image.repository":    r.repository + "/stencil-manager",
-				"manager.image.digest":        digests["stencil-manager"].String(),
-				"apiserver.image.repository":  r.repository + "/stencil-apiserver",
-				"apiserver.image.digest":      digests["stencil-apiserver"].String(),
-				"defaulting.image.repository": r.repository + "/stencil-defaulter",
-			})
+			values := map[string]string{"defaulting.image.repository": r.repository + "/" + launcherDefaulter.repository()}
+			for path, image := range map[string]string{
+				"manager.image": "stencil-manager", "apiserver.image": "stencil-apiserver",
+				"defaulting.image": launcherDefaulter.repository(), "defaulting.debianImage": debianDefaulter.repository(),
+			} {
+				// A release need not have those of stencil-defaulter.
+				if digest, built := digests[image]; built {
+					values[path+".repository"], values[path+".digest"] = r.repository+"/"+image, digest.String()
+				}
+			}
+			content, err = set(content, values)
 		}
 		files = append(files, entry{name: chart + "/" + filepath.ToSlash(relative), mode: 0o644, content: content})
 		return err

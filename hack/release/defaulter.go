@@ -17,9 +17,6 @@ import (
 	"github.com/vmstencil/stencil/hack/release/debian"
 )
 
-// compiler compiles and links the parts of stencil-defaulter in C.
-const compiler = "gcc"
-
 // debianPlatform is the platform of the packages.
 var debianPlatform = platform{"linux", "amd64"}
 
@@ -30,46 +27,69 @@ var debianDefaulter = program{
 	module: "cmd/stencil-defaulter",
 	// libvirt is loaded when it runs, so that its headers are not needed.
 	tags:   "libvirt_dlopen",
+	cgo:    true,
 	debian: true,
 	// Nodes may not have the machine types of Debian's QEMU.
 	env:         []string{"STENCIL_PIN_MACHINE_TYPES=false"},
 	description: "Fills in the defaults of VirtualMachines with Debian's libvirt and QEMU; pins no machine types",
 }
 
-// lockPath is the lock file of Debian packages in the checkout.
-var lockPath = filepath.Join("hack", "release", "debian", "defaulter.lock")
+// Debian's mirror and its archive of all versions.
+const (
+	defaultMirror  = "https://deb.debian.org"
+	defaultArchive = "https://snapshot.debian.org/archive"
+)
 
-// lock updates the lock file.
+// lockFolder has the lock files of Debian packages in the checkout.
+var lockFolder = filepath.Join("hack", "release", "debian")
+
+// lock updates the lock files.
 func (r release) lock(ctx context.Context) error {
-	lock, err := debian.Resolve(ctx, r.debian.Mirror, time.Now())
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(r.root, lockPath), lock.Marshal(), 0o644); err != nil {
-		return fmt.Errorf("writing the lock file: %w", err)
+	for _, set := range []debian.Set{debian.Defaulter, debian.Toolchain} {
+		lock, err := set.Resolve(ctx, r.debian.Mirror, time.Now())
+		if err != nil {
+			return fmt.Errorf("%s: %w", set.File, err)
+		}
+		if err := os.WriteFile(filepath.Join(r.root, lockFolder, set.File), lock.Marshal(), 0o644); err != nil {
+			return fmt.Errorf("writing the lock file: %w", err)
+		}
 	}
 	return nil
 }
 
-// addDefaulter adds the image of stencil-defaulter to the release.
-func (r *release) addDefaulter() (err error) {
-	if r.packages, err = debian.Defaulter(); err != nil || r.debian.Cache != "" {
-		return err
+// addDefaulter adds images of stencil-defaulter to the release: with Debian's packages, and on the image of virt-launcher if it has a reference.
+func (r *release) addDefaulter(ctx context.Context, packages bool, reference string) (err error) {
+	if r.debian.Cache == "" {
+		caches, err := os.UserCacheDir()
+		if err != nil {
+			return fmt.Errorf("-debian-cache: %w", err)
+		}
+		r.debian.Cache = filepath.Join(caches, "stencil", "debian")
 	}
-	caches, err := os.UserCacheDir()
-	if err != nil {
-		return fmt.Errorf("-debian-cache: %w", err)
+	if packages {
+		if r.packages, err = debian.Defaulter.Lock(); err != nil {
+			return err
+		}
 	}
-	r.debian.Cache = filepath.Join(caches, "stencil", "debian")
-	return nil
+	if reference != "" {
+		if r.launcher, err = pullLauncher(ctx, reference); err != nil {
+			return fmt.Errorf("-launcher: %w", err)
+		}
+	}
+	r.toolchain, err = unpackToolchain(ctx, r.debian)
+	return err
 }
 
 // all returns the programs that have an image.
 func (r release) all() []program {
-	if r.packages == nil {
-		return programs
+	all := slices.Clone(programs)
+	if r.packages != nil {
+		all = append(all, debianDefaulter)
 	}
-	return append(slices.Clone(programs), debianDefaulter)
+	if r.launcher != nil {
+		all = append(all, launcherDefaulter)
+	}
+	return all
 }
 
 // packaged returns the files of the Debian packages.
@@ -85,22 +105,38 @@ func (r release) packaged(ctx context.Context) ([]entry, error) {
 	return entries, nil
 }
 
-// addPackages adds to the provenance what only the image with Debian's packages has.
-func (r release) addPackages(predicate *provenance) error {
-	version, err := exec.Command(compiler, "--version").Output()
-	if err != nil {
-		return fmt.Errorf("reading the version of %s: %w", compiler, err)
-	}
+// addDependencies adds to the provenance what only images of stencil-defaulter have.
+func (r release) addDependencies(predicate *provenance) error {
 	definition := &predicate.BuildDefinition
-	definition.InternalParameters["compiler"], _, _ = strings.Cut(string(version), "\n")
-	for _, each := range r.packages.Packages {
-		definition.ResolvedDependencies = append(definition.ResolvedDependencies, resource{URI: each.URL(), Digest: map[string]string{"sha256": each.SHA256}})
+	add := func(lock *debian.Lock) {
+		for _, each := range lock.Packages {
+			definition.ResolvedDependencies = append(definition.ResolvedDependencies, resource{URI: each.URL(), Digest: map[string]string{"sha256": each.SHA256}})
+		}
+	}
+	if r.packages != nil {
+		add(r.packages)
+	}
+	if r.launcher != nil {
+		definition.ResolvedDependencies = append(definition.ResolvedDependencies, r.launcher.dependency())
+	}
+	switch {
+	case r.toolchain != nil:
+		add(r.toolchain.lock)
+	case r.packages != nil || r.launcher != nil:
+		version, err := exec.Command(hostCompiler, "--version").Output()
+		if err != nil {
+			return fmt.Errorf("reading the version of %s: %w", hostCompiler, err)
+		}
+		definition.InternalParameters["compiler"], _, _ = strings.Cut(string(version), "\n")
 	}
 	return nil
 }
 
-// checkLinked returns an error if a program does not run with the C library of the packages.
-func (r release) checkLinked(binary []byte) error {
+// checkLinked returns an error if a program does not run with the C library of its image.
+func (r release) checkLinked(p program, binary []byte) error {
+	if p.launcher {
+		return checkLibc(binary, launcherLibc)
+	}
 	for _, each := range r.packages.Packages {
 		if each.Name == "libc6" {
 			return checkLibc(binary, each.Version)
@@ -109,7 +145,10 @@ func (r release) checkLinked(binary []byte) error {
 	return errors.New("the packages have no C library")
 }
 
-// checkLibc returns an error if a program needs a newer C library than that of the packages, of which it takes the version.
+// libraries are those of glibc, with which programs may be linked.
+var libraries = []string{"libc.so.6", "libdl.so.2", "libpthread.so.0", "libresolv.so.2"}
+
+// checkLibc returns an error if a program needs a newer C library than this version, or other libraries.
 func checkLibc(binary []byte, version string) error {
 	available, err := parseLibc(version)
 	if err != nil {
@@ -118,6 +157,15 @@ func checkLibc(binary []byte, version string) error {
 	file, err := elf.NewFile(bytes.NewReader(binary))
 	if err != nil {
 		return err
+	}
+	needed, err := file.ImportedLibraries()
+	if err != nil {
+		return err
+	}
+	for _, each := range needed {
+		if !slices.Contains(libraries, each) {
+			return fmt.Errorf("it is linked with %s, and may be with %s only", each, strings.Join(libraries, ", "))
+		}
 	}
 	symbols, err := file.ImportedSymbols()
 	if errors.Is(err, elf.ErrNoSymbols) {
@@ -136,7 +184,7 @@ func checkLibc(binary []byte, version string) error {
 			return fmt.Errorf("%s: %w", each.Name, err)
 		}
 		if slices.Compare(wanted, available) > 0 {
-			return fmt.Errorf("it needs %s of glibc %s, and the image has %s: build it on a system with an older glibc, such as Debian 12", each.Name, text, version)
+			return fmt.Errorf("it needs %s of glibc %s, and the image has %s: build it with an older glibc", each.Name, text, version)
 		}
 	}
 	return nil

@@ -143,7 +143,15 @@ func TestDebianPackagesAreInSBOMAndProvenance(t *testing.T) {
 
 func TestTheProgramRunsWithTheCLibraryOfThePackages(t *testing.T) {
 	r := withDefaulter(t, "2.2-1")
-	if err := r.write(t.Context()); err == nil || !strings.Contains(err.Error(), "checking stencil-defaulter for linux/amd64: it needs ") || !strings.Contains(err.Error(), "and the image has 2.2-1: build it on a system with an older glibc") {
+	if err := r.write(t.Context()); err == nil || !strings.Contains(err.Error(), "checking stencil-defaulter for linux/amd64: it needs ") || !strings.Contains(err.Error(), "and the image has 2.2-1: build it with an older glibc") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestTheProgramIsLinkedWithTheCLibraryOnly(t *testing.T) {
+	r := withDefaulter(t, "2.36-9+deb12u14")
+	write(t, r.root, "cmd/stencil-defaulter/main.go", "package main\n\n// #cgo LDFLAGS: -lm -Wl,--no-as-needed\n// #include <math.h>\nimport \"C\"\n\nfunc main() { println(float64(C.cos(C.double(len(version))))) }\n\nvar version string\n")
+	if err := r.write(t.Context()); err == nil || !strings.Contains(err.Error(), "it is linked with libm.so.6, and may be with libc.so.6, libdl.so.2, libpthread.so.0, libresolv.so.2 only") {
 		t.Errorf("error %v", err)
 	}
 }

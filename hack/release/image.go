@@ -34,6 +34,8 @@ type origin struct {
 	created           time.Time
 	// packages are the Debian packages in the image of stencil-defaulter. Without them, there is no such image.
 	packages *debian.Lock
+	// launcher is the image on which the other image of stencil-defaulter is. Without it, there is no such image.
+	launcher *launcher
 }
 
 // labels returns the pre-defined annotations of the OCI image specification.
@@ -52,7 +54,7 @@ func (o origin) labels(title, description string) map[string]string {
 // labelsOf returns the annotations of the image of a program.
 func (o origin) labelsOf(p program) map[string]string {
 	labels := o.labels(p.repository(), p.description)
-	if p.debian {
+	if p.cgo {
 		// Each package has its license.
 		delete(labels, "org.opencontainers.image.licenses")
 	}
@@ -63,7 +65,13 @@ func (o origin) labelsOf(p program) map[string]string {
 func (o origin) index(p program, binaries map[platform][]byte, platforms []platform, base []entry) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(v1.ImageIndex(empty.Index), types.OCIImageIndex)
 	for _, on := range platforms {
-		image, err := o.image(p, on, binaries[on], base)
+		var image v1.Image
+		var err error
+		if p.launcher {
+			image, err = o.onLauncher(p, on, binaries[on])
+		} else {
+			image, err = o.image(p, on, binaries[on], base)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("making the image of %s for %s: %w", p.name, on, err)
 		}
@@ -95,13 +103,13 @@ func (o origin) image(p program, on platform, binary []byte, base []entry) (v1.I
 		return nil, err
 	}
 	if len(base) > 0 {
-		if image, err = o.append(image, "the packages of hack/release/debian/defaulter.lock", base...); err != nil {
+		if image, err = o.append(image, types.OCILayer, "the packages of hack/release/debian/defaulter.lock", base...); err != nil {
 			return nil, err
 		}
 	}
 	if p.authorities {
 		// A layer of its own: the images share it, and it stays the same when only the program changes.
-		if image, err = o.append(image, "the certificate authorities that Mozilla trusts", entry{name: authoritiesPath, mode: 0o644, content: authorities()}); err != nil {
+		if image, err = o.append(image, types.OCILayer, "the certificate authorities that Mozilla trusts", entry{name: authoritiesPath, mode: 0o644, content: authorities()}); err != nil {
 			return nil, err
 		}
 	}
@@ -109,16 +117,16 @@ func (o origin) image(p program, on platform, binary []byte, base []entry) (v1.I
 	if p.link != "" {
 		files = append(files, entry{name: p.link, link: p.name})
 	}
-	return o.append(image, p.name+" "+o.version, files...)
+	return o.append(image, types.OCILayer, p.name+" "+o.version, files...)
 }
 
 // append adds a layer.
-func (o origin) append(image v1.Image, comment string, files ...entry) (v1.Image, error) {
+func (o origin) append(image v1.Image, kind types.MediaType, comment string, files ...entry) (v1.Image, error) {
 	content, err := tarGz(files, o.created)
 	if err != nil {
 		return nil, err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }, tarball.WithMediaType(types.OCILayer))
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }, tarball.WithMediaType(kind))
 	if err != nil {
 		return nil, err
 	}

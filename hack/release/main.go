@@ -17,7 +17,7 @@ import (
 
 func main() {
 	var r release
-	var images, clients string
+	var images, clients, base string
 	var push, sign, uncommitted, lock, defaulter bool
 	var s signer
 	flag.StringVar(&r.version, "version", "", "Version of the release, such as v0.1.0.")
@@ -29,11 +29,12 @@ func main() {
 	flag.BoolVar(&uncommitted, "uncommitted", false, "Build a checkout with changes that are not committed.")
 	flag.BoolVar(&push, "push", false, "Push what the output folder has to the repository, and build nothing.")
 	flag.BoolVar(&sign, "sign", false, "Sign what was pushed, and build nothing.")
-	flag.BoolVar(&lock, "debian-lock", false, "Write the lock file of Debian packages with the current versions, and build nothing; needs apt-get and no -version.")
-	flag.BoolVar(&defaulter, "defaulter", false, "Build the image of stencil-defaulter with Debian's packages too, for "+debianPlatform.String()+"; needs "+compiler+".")
-	flag.StringVar(&r.debian.Archive, "debian-archive", "https://snapshot.debian.org/archive", "Address from which Debian packages are downloaded that the mirror does not have any more.")
+	flag.BoolVar(&lock, "debian-lock", false, "Write the lock files of Debian packages with the current versions, and build nothing; needs apt-get and no -version.")
+	flag.BoolVar(&defaulter, "defaulter", false, "Build the image of stencil-defaulter with Debian's packages too, for "+debianPlatform.String()+", on "+debianPlatform.String()+".")
+	flag.StringVar(&base, "launcher", "", "Build the image of stencil-defaulter on this image of KubeVirt's virt-launcher too, on "+debianPlatform.String()+": a reference with tag and digest, such as quay.io/kubevirt/virt-launcher:v1.8.2@sha256:….")
+	flag.StringVar(&r.debian.Archive, "debian-archive", defaultArchive, "Address from which Debian packages are downloaded that the mirror does not have any more.")
 	flag.StringVar(&r.debian.Cache, "debian-cache", "", "Folder for downloaded Debian packages; stencil/debian in the user's folder of caches by default.")
-	flag.StringVar(&r.debian.Mirror, "debian-mirror", "https://deb.debian.org", "Address of the mirror from which Debian packages are downloaded.")
+	flag.StringVar(&r.debian.Mirror, "debian-mirror", defaultMirror, "Address of the mirror from which Debian packages are downloaded.")
 	flag.StringVar(&s.program, "cosign", "cosign", "Path of cosign.")
 	flag.StringVar(&s.key, "key", "", "Path of a private key, or its address in a key service, as cosign takes it. If empty, cosign requests a certificate from Sigstore.")
 	flag.BoolVar(&s.offline, "offline", false, "Sign without the public transparency log; needs -key.")
@@ -58,8 +59,8 @@ func main() {
 	case sign:
 		err = r.sign(ctx, s)
 	default:
-		if defaulter {
-			err = r.addDefaulter()
+		if defaulter || base != "" {
+			err = r.addDefaulter(ctx, defaulter, base)
 		}
 		if err == nil {
 			err = build(ctx, r, images, clients, uncommitted)
@@ -81,6 +82,11 @@ func build(ctx context.Context, r release, images, clients string, uncommitted b
 	}
 	if r.clients, err = parsePlatforms(clients); err != nil {
 		return fmt.Errorf("-client-platforms: %w", err)
+	}
+	if r.launcher != nil {
+		if err := r.checkLauncher(); err != nil {
+			return fmt.Errorf("-launcher: %w", err)
+		}
 	}
 	if err := r.readCommit(ctx, os.Getenv("SOURCE_DATE_EPOCH"), uncommitted); err != nil {
 		return err

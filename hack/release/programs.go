@@ -31,8 +31,8 @@ type program struct {
 	image string
 	// module is the folder of a program that is a module of its own.
 	module string
-	// debian is set if its image has Debian's packages, with whose C library it is linked. The others are linked without C.
-	debian bool
+	// cgo is set if it is linked with the C library of its image, which has Debian's packages, or is on virt-launcher's image.
+	cgo, debian, launcher bool
 	// env are the variables of its image.
 	env []string
 	// link is a second name of the program in its image.

@@ -47,10 +47,8 @@ func (r release) provenance() ([]byte, error) {
 		{URI: "git+" + source + "@" + r.revision, Digest: map[string]string{"gitCommit": strings.TrimSuffix(r.revision, modified)}},
 		{URI: "pkg:golang/toolchain@" + strings.TrimPrefix(toolchain, "go")},
 	}
-	if r.packages != nil {
-		if err := r.addPackages(&predicate); err != nil {
-			return nil, err
-		}
+	if err := r.addDependencies(&predicate); err != nil {
+		return nil, err
 	}
 	predicate.RunDetails.Builder.ID = source + "/tree/main/hack/release"
 	text, err := json.MarshalIndent(predicate, "", " ")

@@ -88,8 +88,10 @@ func (r release) repositories() []string {
 	for _, each := range programs {
 		all = append(all, each.repository())
 	}
-	if _, err := os.Stat(filepath.Join(r.output, layouts, debianDefaulter.repository())); err == nil {
-		all = append(all, debianDefaulter.repository())
+	for _, each := range []program{debianDefaulter, launcherDefaulter} {
+		if _, err := os.Stat(filepath.Join(r.output, layouts, each.repository())); err == nil {
+			all = append(all, each.repository())
+		}
 	}
 	for _, each := range charts {
 		all = append(all, chartFolder+"/"+each)

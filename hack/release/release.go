@@ -33,6 +33,8 @@ type release struct {
 	output string
 	// debian is from where the packages are downloaded.
 	debian debian.Source
+	// toolchain compiles and links what is written in C.
+	toolchain *toolchain
 }
 
 const (
@@ -40,6 +42,7 @@ const (
 	layouts   = "oci"
 	checksums = "SHA256SUMS"
 	imageList = "images.txt"
+	chartList = "charts.txt"
 	// provenanceFile is the predicate of the provenance of everything, sboms the folder with one SBOM for each program and platform.
 	provenanceFile = "provenance.json"
 	sboms          = "sbom"
@@ -62,7 +65,7 @@ func (r release) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	packages, err := r.writeCharts(digests)
+	packages, charts, err := r.writeCharts(digests)
 	if err != nil {
 		return err
 	}
@@ -87,6 +90,7 @@ func (r release) write(ctx context.Context) error {
 		"stencil-crds.yaml":  definitions,
 		pluginName + ".yaml": manifest,
 		imageList:            r.list(digests),
+		chartList:            charts,
 		notesFile:            notes,
 	}
 	maps.Copy(files, packages)

@@ -25,7 +25,7 @@ const (
 )
 
 // sbom returns what a program consists of in SPDX 2.3: itself, Go's standard library, and the modules that the Go command has recorded in it; and the
-// authorities or Debian packages of its image, if it has them.
+// authorities, Debian packages or base of its image, if it has them.
 func (o origin) sbom(p program, on platform, binary []byte) ([]byte, error) {
 	info, err := buildinfo.Read(bytes.NewReader(binary))
 	if err != nil {
@@ -90,6 +90,11 @@ func (o origin) sbom(p program, on platform, binary []byte) ([]byte, error) {
 			added := add(each.Name, each.Version, &spdx.PackageExternalReference{Category: spdx.CategoryPackageManager, RefType: common.TypePackageManagerPURL, Locator: each.URL()})
 			added.PackageChecksums = []spdx.Checksum{{Algorithm: spdx.SHA256, Value: each.SHA256}}
 		}
+	}
+	if p.launcher {
+		base := o.launcher.dependency()
+		added := add(o.launcher.reference.Context().Name(), o.launcher.tag, &spdx.PackageExternalReference{Category: spdx.CategoryPackageManager, RefType: common.TypePackageManagerPURL, Locator: base.URI})
+		added.PackageChecksums, added.PrimaryPackagePurpose = []spdx.Checksum{{Algorithm: spdx.SHA256, Value: base.Digest["sha256"]}}, "CONTAINER"
 	}
 	var text bytes.Buffer
 	if err := spdxjson.Write(document, &text, spdxjson.Indent(" "), spdxjson.EscapeHTML(false)); err != nil {

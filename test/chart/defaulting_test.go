@@ -60,6 +60,31 @@ func TestDefaulting(t *testing.T) {
 				"ClusterRole/stencil-manager {.rules[?(@.resourceNames[0]==\"kubemacpool-mutator\")].resources}": []string{"mutatingwebhookconfigurations"},
 			},
 		},
+		"the image with KubeVirt's libvirt pins machine types": {
+			values: `{defaulting: {enabled: true, variant: KubeVirt, machineType: pin, image: {digest: "sha256:0000000000000000000000000000000000000000000000000000000000000000"}}}`,
+			want: map[string]any{
+				deployment + " {" + sidecar + ".image}":  "ghcr.io/vmstencil/stencil-defaulter@sha256:0000000000000000000000000000000000000000000000000000000000000000",
+				deployment + " {" + container + ".args}": items{"--defaulting-machine-type=pin"},
+			},
+		},
+		"the image with Debian's libvirt keeps them": {
+			values: `{defaulting: {enabled: true, variant: Debian, machineType: keep, debianImage: {pullPolicy: Always}}}`,
+			want: map[string]any{
+				deployment + " {" + sidecar + ".image}":           "ghcr.io/vmstencil/stencil-defaulter-debian:0.1.0",
+				deployment + " {" + sidecar + ".imagePullPolicy}": "Always",
+				apiserver + " {" + sidecar + ".image}":            "ghcr.io/vmstencil/stencil-defaulter-debian:0.1.0",
+				deployment + " {" + container + ".args}":          items{"--defaulting-machine-type=keep"},
+			},
+		},
+		"a mirror has all images": {
+			values: `{imageRegistry: "mirror.example.com:5000/stencil/", defaulting: {enabled: true}, apiserver: {image: {digest: "sha256:0000000000000000000000000000000000000000000000000000000000000000"}}}`,
+			want: map[string]any{
+				deployment + " {" + container + ".image}":         "mirror.example.com:5000/stencil/stencil-manager:0.1.0",
+				deployment + " {" + sidecar + ".image}":           "mirror.example.com:5000/stencil/stencil-defaulter:0.1.0",
+				apiserver + " {" + container + ".image}":          "mirror.example.com:5000/stencil/stencil-apiserver@sha256:0000000000000000000000000000000000000000000000000000000000000000",
+				"Job/stencil-uninstall {" + container + ".image}": "mirror.example.com:5000/stencil/stencil-manager:0.1.0",
+			},
+		},
 		"the defaulter is beside the manager and meets the restricted profile": {
 			values: `{defaulting: {enabled: true}}`,
 			want: map[string]any{

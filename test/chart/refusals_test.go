@@ -63,6 +63,18 @@ func TestValuesThatAreRefused(t *testing.T) {
 			values: `{defaulting: {machineType: alias}}`,
 			want:   "at '/defaulting/machineType': value must be one of 'pin', 'keep'",
 		},
+		"machine types of Debian's QEMU": {
+			values: `{defaulting: {enabled: true, variant: Debian}}`,
+			want:   "defaulting.variant is Debian and defaulting.machineType is pin: set defaulting.machineType to keep, because the nodes may not have the machine types of Debian's QEMU, or defaulting.variant to KubeVirt\n",
+		},
+		"an image of stencil-defaulter that there is not": {
+			values: `{defaulting: {variant: Fedora}}`,
+			want:   "at '/defaulting/variant': value must be one of 'KubeVirt', 'Debian'",
+		},
+		"a mirror with a scheme": {
+			values: `{imageRegistry: "https://mirror.example.com"}`,
+			want:   "at '/imageRegistry': 'https://mirror.example.com' does not match pattern",
+		},
 		"MAC addresses in a way that there is not": {
 			values: `{defaulting: {mac: pool}}`,
 			want:   "at '/defaulting/mac': value must be one of 'never', 'generate'",

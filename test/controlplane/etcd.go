@@ -1,8 +1,15 @@
 package controlplane
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
+	"path/filepath"
 )
 
 const etcdProcess = "etcd"
@@ -44,3 +51,55 @@ func (p *Plane) awaitEtcd(ctx context.Context, started *process) error {
 
 // EtcdData returns the folder with all that etcd has stored, earlier versions of objects included.
 func (p *Plane) EtcdData() string { return p.folder.file("etcd") }
+
+// Stored returns what etcd has at the keys that begin with a prefix, such as /registry/pods/default/: the bytes of objects as the API server has
+// written them, by key. It uses the gateway of etcd's API, see https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/.
+func (p *Plane) Stored(ctx context.Context, prefix string) (map[string][]byte, error) {
+	// The path of a socket is limited.
+	folder, err := os.MkdirTemp("", "etcd-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	if err := os.Symlink(p.folder.file(""), filepath.Join(folder, "plane")); err != nil {
+		return nil, err
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(folder, "plane", etcdSocket))
+	}}}
+	defer client.CloseIdleConnections()
+	// All keys below the first one that does not begin with the prefix.
+	end := []byte(prefix)
+	end[len(end)-1]++
+	body, err := json.Marshal(map[string][]byte{"key": []byte(prefix), "range_end": end})
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://etcd/v3/kv/range", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("reading from etcd: %w", err)
+	}
+	defer response.Body.Close()
+	var found struct {
+		KVs []struct{ Key, Value []byte } `json:"kvs"`
+	}
+	content, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, content)
+	}
+	if err == nil {
+		err = json.Unmarshal(content, &found)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading from etcd: %w", err)
+	}
+	all := map[string][]byte{}
+	for _, each := range found.KVs {
+		all[string(each.Key)] = each.Value
+	}
+	return all, nil
+}

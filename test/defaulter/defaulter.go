@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -23,6 +24,9 @@ const Install = "the defaulter needs libvirt and QEMU: apt-get install --no-inst
 
 // startLimit bounds a start, which queries the capabilities of QEMU the first time.
 const startLimit = time.Minute
+
+// imageGroup is the group of the programs in Stencil's images.
+const imageGroup = 65532
 
 // Defaulter is a stencil-defaulter that can be started, killed and started again, always
 // on the same socket. It is not safe for concurrent use.
@@ -81,17 +85,18 @@ func (d *Defaulter) Start(ctx context.Context) error {
 	d.process = exec.Command(d.binary, "--socket", d.Socket(), "--root", filepath.Join(d.folder, "state"))
 	d.process.Stdout, d.process.Stderr = &d.log, &d.log
 	d.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	if err := d.process.Start(); err != nil {
+	started := make(chan error, 1)
+	d.ended = make(chan error, 1)
+	go run(d.process, started, d.ended)
+	if err := <-started; err != nil {
 		return fmt.Errorf("starting stencil-defaulter: %w", err)
 	}
-	d.ended = make(chan error, 1)
-	go func(process *exec.Cmd, ended chan<- error) { ended <- process.Wait() }(d.process, d.ended)
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for {
 		_, err := d.Environment(ctx)
 		if err == nil {
-			return nil
+			return d.open()
 		}
 		select {
 		case ended := <-d.ended:
@@ -102,6 +107,28 @@ func (d *Defaulter) Start(ctx context.Context) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// run starts a process and waits for it on one thread, with which the kernel ends the process: containers end the threads on which they were started.
+func run(process *exec.Cmd, started, ended chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := process.Start()
+	started <- err
+	if err == nil {
+		ended <- process.Wait()
+	}
+}
+
+// open permits the group of Stencil's images to connect, as in a pod, where the servers have the user of the defaulter.
+func (d *Defaulter) open() error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	if err := os.Chown(d.Socket(), -1, imageGroup); err != nil {
+		return fmt.Errorf("opening the defaulter's socket: %w", err)
+	}
+	return nil
 }
 
 // Environment returns the versions that the answers depend on.

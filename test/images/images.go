@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -22,11 +24,34 @@ import (
 const layerSize = 64
 
 // Registry is a registry that runs until Close.
-type Registry struct{ server *httptest.Server }
+type Registry struct {
+	server  *httptest.Server
+	down    atomic.Bool
+	refused atomic.Int64
+}
 
 // Start starts an empty registry.
 func Start() *Registry {
-	return &Registry{httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))}
+	r := &Registry{}
+	serve := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if r.down.Load() {
+			r.refused.Add(1)
+			http.Error(w, "this registry is down", http.StatusServiceUnavailable)
+			return
+		}
+		serve.ServeHTTP(w, request)
+	}))
+	return r
+}
+
+// Down makes the registry fail all requests until Up, which returns how many there were.
+func (r *Registry) Down() { r.down.Store(true) }
+
+// Up ends what Down has begun.
+func (r *Registry) Up() int64 {
+	r.down.Store(false)
+	return r.refused.Swap(0)
 }
 
 // Close stops the registry.

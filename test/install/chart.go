@@ -39,6 +39,10 @@ func Chart(ctx context.Context, plane *controlplane.Plane, options Options) erro
 	for _, file := range options.ValuesFiles {
 		arguments = append(arguments, "--values", file)
 	}
+	if strings.HasPrefix(chart, "oci://127.0.0.1:") {
+		// The registry of a test.
+		arguments = append(arguments, "--plain-http")
+	}
 	if options.ForceConflicts {
 		arguments = append(arguments, "--force-conflicts")
 	}

@@ -35,7 +35,7 @@ type Options struct {
 	Values map[string]any
 	// ValuesFiles are paths of further values, laid over Values in their order.
 	ValuesFiles []string
-	// Chart is the path of the chart: a folder or a package. Default: that of this checkout.
+	// Chart is the path of the chart, a folder or a package, or its address in a registry. Default: that of this checkout.
 	Chart string
 	// ForceConflicts takes fields that another writer has set, as after a takeover.
 	ForceConflicts bool

@@ -7,14 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
+	"github.com/vmstencil/stencil/test/release"
 )
 
 // Options are the components and settings of a platform.
@@ -41,13 +44,19 @@ type Options struct {
 	AuditPolicy string
 	// Values are merged over the chart's.
 	Values map[string]any
-	// Chart is the path of the chart: a folder or a package. Default: that of this checkout.
+	// Chart is the path of the chart, a folder or a package, or its address in a registry. Default: that of this checkout.
 	Chart string
-	// Container returns how a program runs from its image. Optional; without it, programs run as processes of the test.
-	Container func(ctx context.Context, plane *controlplane.Plane, program manager.Program) (*manager.Container, error)
+	// Container returns how a program runs from its image with values of the chart. Optional; without it, programs run as processes of the test, or
+	// from the images that all packages of a run share.
+	Container Container
+	// Folders are those of the host that the servers read. Servers in containers see them at the same paths.
+	Folders []string
 	// BeforeInstall runs on the plane before the chart is installed. Optional.
 	BeforeInstall func(ctx context.Context, plane *controlplane.Plane) error
 }
+
+// Container returns how a program runs from its image with values of the chart.
+type Container func(ctx context.Context, plane *controlplane.Plane, program manager.Program, values map[string]any) (*manager.Container, error)
 
 // plane returns the options of the control plane.
 func (o Options) plane() controlplane.Options {
@@ -86,6 +95,8 @@ type Platform struct {
 	apiServers *manager.Service
 	// logs are open files, closed after the processes that write them.
 	logs []*os.File
+	// released is the release that all packages of the run share; nil if servers are processes of the test.
+	released *release.Release
 	// sharedAPIServerURL is where stencil-apiserver of a platform is that another process started.
 	sharedAPIServerURL string
 }
@@ -97,7 +108,10 @@ func Start(ctx context.Context, options Options) (*Platform, error) {
 		return nil, err
 	}
 	p := &Platform{Plane: plane, ctx: ctx, options: options}
-	if err := p.start(); err != nil {
+	if err = p.useSharedRelease(); err == nil {
+		err = p.start()
+	}
+	if err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
 	return p, nil
@@ -154,6 +168,9 @@ func (p *Platform) start() error {
 	p.say("building and starting stencil-manager")
 	if err := p.StartManager(); err != nil {
 		return err
+	}
+	if p.released != nil && !strings.Contains(p.Manager.Logs(), p.released.Version) {
+		return fmt.Errorf("the manager is not that of release %s:\n%s", p.released.Version, p.Manager.Logs())
 	}
 	if err := p.awaitWebhooks(); err != nil {
 		return err
@@ -249,7 +266,7 @@ func (p *Platform) StartAPIServer(more ...string) error {
 
 // Replace replaces the servers by those that container returns, as a Deployment does: new ones are ready before old ones stop.
 // Options.Replicated is needed.
-func (p *Platform) Replace(container func(ctx context.Context, plane *controlplane.Plane, program manager.Program) (*manager.Container, error)) error {
+func (p *Platform) Replace(container Container) error {
 	if p.service == nil {
 		return errNotReplicated
 	}
@@ -281,7 +298,16 @@ func (p *Platform) container(program manager.Program) (*manager.Container, error
 	if p.options.Container == nil {
 		return nil, nil
 	}
-	return p.options.Container(p.ctx, p.Plane, program)
+	contained, err := p.options.Container(p.ctx, p.Plane, program, p.options.Values)
+	if err != nil {
+		return nil, err
+	}
+	withFolders := *contained
+	withFolders.Volumes = maps.Clone(contained.Volumes)
+	for _, folder := range p.options.Folders {
+		withFolders.Volumes[folder] = folder
+	}
+	return &withFolders, nil
 }
 
 // StartManager starts the manager, at the address that the chart was given.
@@ -353,7 +379,21 @@ func (p *Platform) Stop() error {
 	for _, file := range p.logs {
 		err = errors.Join(err, file.Close())
 	}
+	if p.released != nil {
+		err = errors.Join(err, os.RemoveAll(p.released.Folder))
+	}
 	return errors.Join(err, p.Plane.Stop())
+}
+
+// useSharedRelease installs and runs the release that all packages of the run share, if there is one and the options have no other.
+func (p *Platform) useSharedRelease() (err error) {
+	if p.options.Container != nil || p.options.Chart != "" {
+		return nil
+	}
+	if p.released, err = release.Shared(); err == nil && p.released != nil {
+		p.options.Chart, p.options.Container = p.released.ChartAddress, p.released.Container
+	}
+	return err
 }
 
 // Options are those with which the chart was installed.

@@ -4,7 +4,7 @@ package release
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -32,6 +33,10 @@ const (
 	epoch = "SOURCE_DATE_EPOCH=1700000000"
 	// Accounts is where pods have the token of their service account.
 	Accounts = "/var/run/secrets/kubernetes.io/serviceaccount"
+	// defaults is where pods have the socket of stencil-defaulter.
+	defaults = "/run/stencil"
+	// Variable is the environment variable with a release that Shared describes.
+	Variable = "STENCIL_TEST_RELEASE"
 )
 
 // Release is a release that was built and pushed.
@@ -42,6 +47,8 @@ type Release struct {
 	Root, Command, Folder string
 	// Output is the folder of the release, Chart the package that Helm has pulled, and Repository where everything was pushed.
 	Output, Chart, Repository string
+	// ChartAddress is that of the chart in the registry, with its digest.
+	ChartAddress string
 
 	flags []string
 	// containers are those that were unpacked.
@@ -68,13 +75,49 @@ func Build(ctx context.Context, version, root, folder, repository string, flags 
 	if _, err := r.Push(ctx, r.Output); err != nil {
 		return nil, err
 	}
+	return r, r.pull(ctx)
+}
+
+// pull pulls the chart with Helm, by its digest.
+func (r *Release) pull(ctx context.Context) error {
+	tag, err := name.NewTag(r.Repository + "/charts/stencil:" + r.Tag())
+	if err != nil {
+		return err
+	}
+	pushed, err := remote.Head(tag, remote.WithContext(ctx))
+	if err != nil {
+		return err
+	}
+	r.ChartAddress = "oci://" + tag.Context().Name() + "@" + pushed.Digest.String()
+	r.Chart, err = HelmPull(ctx, r.ChartAddress, r.Folder)
+	return err
+}
+
+// HelmPull pulls a chart into a folder with Helm, and returns the path of the package, whose name Helm makes of the address.
+func HelmPull(ctx context.Context, address, folder string) (string, error) {
 	tools, err := controlplane.Tools(ctx, "helm")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	r.Chart = filepath.Join(folder, "stencil-"+r.Tag()+".tgz")
-	_, err = Run(ctx, folder, tools["helm"], "pull", "oci://"+repository+"/charts/stencil", "--version", r.Tag(), "--plain-http")
-	return r, err
+	to, err := os.MkdirTemp(folder, "chart-")
+	if err != nil {
+		return "", err
+	}
+	if _, err := Run(ctx, to, tools["helm"], "pull", address, "--plain-http"); err != nil {
+		return "", err
+	}
+	files, err := os.ReadDir(to)
+	if err != nil || len(files) != 1 {
+		return "", fmt.Errorf("helm has pulled %v: %w", files, err)
+	}
+	return filepath.Join(to, files[0].Name()), nil
+}
+
+// Mirrored returns the release of a mirror, which is installed from there with the chart's value imageRegistry.
+func (r *Release) Mirrored(ctx context.Context, repository, folder string) (*Release, error) {
+	mirrored := *r
+	mirrored.Folder, mirrored.Repository, mirrored.containers = folder, repository, map[manager.Program]*manager.Container{}
+	return &mirrored, mirrored.pull(ctx)
 }
 
 // Tag is the version without the v: the tag of the images, and the version of the chart.
@@ -105,10 +148,19 @@ func Run(ctx context.Context, folder, program string, arguments ...string) (stri
 	return string(output), err
 }
 
-// Deployment returns a Deployment of the chart, as it is with the chart's own values.
-func (r *Release) Deployment(ctx context.Context, plane *controlplane.Plane, program manager.Program) (*appsv1.Deployment, error) {
+// Deployment returns a Deployment of the chart with values.
+func (r *Release) Deployment(ctx context.Context, plane *controlplane.Plane, program manager.Program, values map[string]any) (*appsv1.Deployment, error) {
 	component := strings.TrimPrefix(string(program), "stencil-")
-	rendered, err := plane.Helm(ctx, "template", install.Release, r.Chart, "--namespace", install.Namespace, "--kube-version", "1.37.0", "--show-only", "templates/"+component+"/deployment.yaml")
+	arguments := []string{"template", install.Release, r.Chart, "--namespace", install.Namespace, "--kube-version", "1.37.0", "--show-only", "templates/" + component + "/deployment.yaml"}
+	content, err := yaml.Marshal(values)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(r.Folder, component+"-values.yaml")
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		return nil, err
+	}
+	rendered, err := plane.Helm(ctx, append(arguments, "--values", file)...)
 	if err != nil {
 		return nil, err
 	}
@@ -144,18 +196,21 @@ func Pull(reference string) (v1.Image, error) {
 	return nil, fmt.Errorf("%s has no image for linux/%s", reference, runtime.GOARCH)
 }
 
-// Container pulls the image of a program that the chart names, and returns how a kubelet would start it.
-func (r *Release) Container(ctx context.Context, plane *controlplane.Plane, program manager.Program) (*manager.Container, error) {
+// Container pulls the image of a program that the chart names, and returns how a kubelet would start it with these values. The sidecar with defaults,
+// if there is one, is left to the caller.
+func (r *Release) Container(ctx context.Context, plane *controlplane.Plane, program manager.Program, values map[string]any) (*manager.Container, error) {
 	if unpacked := r.containers[program]; unpacked != nil {
 		return unpacked, nil
 	}
-	deployment, err := r.Deployment(ctx, plane, program)
+	deployment, err := r.Deployment(ctx, plane, program, values)
 	if err != nil {
 		return nil, err
 	}
 	pod := deployment.Spec.Template.Spec
-	if len(pod.InitContainers) > 0 || len(pod.Volumes) > 0 {
-		return nil, errors.New("the pod has further containers or volumes, which this package does not have")
+	for _, each := range pod.Containers[0].VolumeMounts {
+		if each.MountPath != Accounts && each.MountPath != defaults {
+			return nil, fmt.Errorf("the pod has a volume at %s, which this package does not have", each.MountPath)
+		}
 	}
 	image, err := Pull(pod.Containers[0].Image)
 	if err != nil {
@@ -225,4 +280,29 @@ func serviceAccount(ctx context.Context, plane *controlplane.Plane, folder, acco
 		}
 	}
 	return folder, nil
+}
+
+// Describe describes a release for other processes, which Shared reads.
+func (r *Release) Describe() (string, error) {
+	text, err := json.Marshal(r)
+	return string(text), err
+}
+
+// Shared returns the release that the variable describes, with a folder of this process, which the caller removes; nil if it is not set.
+func Shared() (*Release, error) {
+	// syscall.Getenv, not os.Getenv: the path is another in each run.
+	text, found := syscall.Getenv(Variable)
+	if !found {
+		return nil, nil
+	}
+	shared := &Release{containers: map[manager.Program]*manager.Container{}}
+	if err := json.Unmarshal([]byte(text), shared); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", Variable, err)
+	}
+	var err error
+	if shared.Folder, err = os.MkdirTemp("", "stencil-shared-release-"); err != nil {
+		return nil, err
+	}
+	// The users of the containers enter it.
+	return shared, os.Chmod(shared.Folder, 0o755)
 }

@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/vmstencil/stencil/test/release"
 )
 
 const modulePrefix = "github.com/vmstencil/stencil"
@@ -43,8 +45,8 @@ func (m module) goTest(ctx context.Context, root string, environment []string, c
 	if m.Parallel > 0 {
 		arguments = append(arguments, fmt.Sprintf("-p=%d", m.Parallel))
 	}
-	if m.Libvirt {
-		// The test cache of the go command does not depend on the host's versions of libvirt and QEMU.
+	if _, images := os.LookupEnv(release.Variable); m.Libvirt || images {
+		// The test cache of the go command does not depend on the host's versions of libvirt and QEMU, or on the images.
 		arguments = append(arguments, "-count=1")
 	}
 	if m.Race {

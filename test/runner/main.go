@@ -29,6 +29,7 @@ func main() {
 	flag.StringVar(&r.run, "run", "", "run only tests whose names match this regular expression")
 	flag.BoolVar(&r.verbose, "v", false, "print everything that tests print")
 	flag.BoolVar(&r.update, "update", false, "have the tests write their golden files")
+	flag.BoolVar(&r.images, "images", false, "run Stencil's servers from the images of a release, which is built before; needs root")
 	flag.Parse()
 	r.packages = flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -46,6 +47,8 @@ type runner struct {
 	packages   []string
 	// verbose prints everything that tests print; update has them write their golden files.
 	verbose, update bool
+	// images runs Stencil's servers from the images of a release, as suites with that property do.
+	images bool
 }
 
 func (r runner) main(ctx context.Context, out io.Writer) error {
@@ -111,6 +114,13 @@ func (r runner) goTest(ctx context.Context, root, digest string, wanted suite, o
 	// The shared platform uses the same programs as the tests.
 	if err := os.Setenv(product.Variable, digest); err != nil {
 		return nil, err
+	}
+	if wanted.Images || r.images {
+		stop, err := shareRelease(ctx, root, folder, out)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
 	}
 	sharing, err := platform.Share(context.WithoutCancel(ctx), folder, log)
 	if err != nil {

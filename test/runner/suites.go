@@ -22,7 +22,9 @@ type plan struct {
 // suite is what one command runs.
 type suite struct {
 	// Seconds is the budget of the whole.
-	Seconds float64  `json:"seconds"`
+	Seconds float64 `json:"seconds"`
+	// Images is set if Stencil's servers run from the images of a release, which is built before.
+	Images  bool     `json:"images,omitempty"`
 	Modules []module `json:"modules"`
 }
 

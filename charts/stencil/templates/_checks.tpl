@@ -25,6 +25,11 @@ renders.
 {{- if and .Values.manager.metrics.serviceMonitor.enabled (not .Values.manager.metrics.enabled) -}}
 {{- fail "manager.metrics.serviceMonitor.enabled needs manager.metrics.enabled" -}}
 {{- end -}}
+{{- with .Values.defaulting -}}
+{{- if and .enabled (eq .variant "Debian") (eq .machineType "pin") -}}
+{{- fail "defaulting.variant is Debian and defaulting.machineType is pin: set defaulting.machineType to keep, because the nodes may not have the machine types of Debian's QEMU, or defaulting.variant to KubeVirt" -}}
+{{- end -}}
+{{- end -}}
 {{- if eq .Values.templateAPI "External" -}}
 {{- include "stencil.checkExternal" . -}}
 {{- else if .Values.crds.enabled -}}

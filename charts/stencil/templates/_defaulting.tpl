@@ -20,7 +20,7 @@ serve for a while. It has no probes: it supervises libvirt itself, and the serve
 - name: defaulter
   restartPolicy: Always
   image: {{ include "stencil.defaulting.image" $ }}
-  imagePullPolicy: {{ .image.pullPolicy }}
+  imagePullPolicy: {{ (include "stencil.defaulting.values" $ | fromJson).pullPolicy }}
   args:
     - --socket={{ include "stencil.defaulting.folder" $ }}/defaulter.sock
     - --root=/var/lib/stencil-defaulter

@@ -210,34 +210,34 @@ kubevirt-virt-template-api-certs
 {{- end -}}
 {{- end -}}
 
-{{- define "stencil.apiserver.image" -}}
-{{- with .Values.apiserver.image -}}
-{{- if .digest -}}
-{{ .repository }}@{{ .digest }}
+{{/* The reference of an image, whose values are .image. */}}
+{{- define "stencil.reference" -}}
+{{- $repository := .image.repository -}}
+{{- with .root.Values.imageRegistry -}}
+{{- $repository = printf "%s/%s" (trimSuffix "/" .) (base $repository) -}}
+{{- end -}}
+{{- if .image.digest -}}
+{{ $repository }}@{{ .image.digest }}
 {{- else -}}
-{{ .repository }}:{{ default $.Chart.AppVersion .tag }}
+{{ $repository }}:{{ default .root.Chart.AppVersion .image.tag }}
 {{- end -}}
 {{- end -}}
+
+{{- define "stencil.apiserver.image" -}}
+{{ include "stencil.reference" (dict "root" $ "image" .Values.apiserver.image) }}
 {{- end -}}
 
 {{- define "stencil.image" -}}
-{{- with .Values.manager.image -}}
-{{- if .digest -}}
-{{ .repository }}@{{ .digest }}
-{{- else -}}
-{{ .repository }}:{{ default $.Chart.AppVersion .tag }}
+{{ include "stencil.reference" (dict "root" $ "image" .Values.manager.image) }}
 {{- end -}}
-{{- end -}}
+
+{{/* The values of the image of stencil-defaulter. */}}
+{{- define "stencil.defaulting.values" -}}
+{{ toJson (ternary .Values.defaulting.debianImage .Values.defaulting.image (eq .Values.defaulting.variant "Debian")) }}
 {{- end -}}
 
 {{- define "stencil.defaulting.image" -}}
-{{- with .Values.defaulting.image -}}
-{{- if .digest -}}
-{{ .repository }}@{{ .digest }}
-{{- else -}}
-{{ .repository }}:{{ default $.Chart.AppVersion .tag }}
-{{- end -}}
-{{- end -}}
+{{ include "stencil.reference" (dict "root" $ "image" (include "stencil.defaulting.values" . | fromJson)) }}
 {{- end -}}
 
 {{/* Where the defaulter listens, in the manager's container and in its own. */}}

@@ -22,7 +22,7 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 		Short: "Check whether a cluster is ready for Stencil, move templates to and from it, and prepare its removal",
 		Long:  "Check whether a cluster is ready for Stencil, move templates between KubeVirt's own template component and Stencil, and prepare its removal. Helm installs and uninstalls it.",
 	}
-	command.AddCommand(newCheck(streams), newTakeover(streams), newRelease(streams), newRemove(streams))
+	command.AddCommand(newCheck(streams), newTakeover(streams), newRelease(streams), newMigrateStorage(streams), newRemove(streams))
 	return command
 }
 

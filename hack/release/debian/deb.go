@@ -13,10 +13,10 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// Limits of one package. The largest program of the image of stencil-defaulter has 18 MB, and the largest package 43 MB.
+// Limits of one package. The largest program of the compilers has 208 MB, and the largest package 229 MB.
 const (
-	maxFileBytes     = 128 << 20
-	maxUnpackedBytes = 256 << 20
+	maxFileBytes     = 256 << 20
+	maxUnpackedBytes = 384 << 20
 	maxFiles         = 20000
 )
 
@@ -29,8 +29,8 @@ type File struct {
 	Link    string
 }
 
-// unpack returns the control file and the files of a package.
-func unpack(content []byte) (control []byte, files []File, err error) {
+// unpack returns the control file of a package, and its files for which wanted returns true.
+func unpack(content []byte, wanted func(name string) bool) (control []byte, files []File, err error) {
 	members, err := members(content)
 	if err != nil {
 		return nil, nil, err
@@ -45,7 +45,7 @@ func unpack(content []byte) (control []byte, files []File, err error) {
 	if len(inControl) != 1 {
 		return nil, nil, errors.New("control.tar.xz has no file control")
 	}
-	files, err = filesOf(members["data.tar.xz"], needed)
+	files, err = filesOf(members["data.tar.xz"], wanted)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading data.tar.xz: %w", err)
 	}

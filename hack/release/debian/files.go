@@ -18,7 +18,7 @@ func (s Source) Files(ctx context.Context, lock *Lock) ([]File, error) {
 		if err != nil {
 			return nil, err
 		}
-		control, files, err := unpack(content)
+		control, files, err := unpack(content, needed)
 		if err != nil {
 			return nil, fmt.Errorf("unpacking the package %s %s: %w", p.Name, p.Version, err)
 		}

@@ -3,7 +3,6 @@ package debian
 import (
 	"bufio"
 	"bytes"
-	_ "embed" // the lock file
 	"encoding/hex"
 	"fmt"
 	"io/fs"
@@ -12,16 +11,11 @@ import (
 	"strings"
 )
 
-// Limits of a lock file. The largest package of the image of stencil-defaulter has 9 MB.
+// Limits of a lock file. The largest package of the compilers has 53 MB.
 const (
 	maxPackages     = 512
 	maxPackageBytes = 64 << 20
 )
-
-// lockFile is the lock file of the image of stencil-defaulter.
-//
-//go:embed defaulter.lock
-var lockFile []byte
 
 // Package is one version of a package.
 type Package struct {
@@ -32,11 +26,13 @@ type Package struct {
 	SHA256 string
 	// Path is the place of the file in Debian's archives, such as debian/pool/main/z/zlib/zlib1g_1.2.13_amd64.deb.
 	Path string
+	// Distribution is the release of Debian, as package URLs have it, such as debian-12.
+	Distribution string
 }
 
 // URL returns the package URL of the package, by which scanners find it, see https://github.com/package-url/purl-spec.
 func (p Package) URL() string {
-	return "pkg:deb/debian/" + p.Name + "@" + escape(p.Version) + "?arch=" + p.Architecture + "&distro=" + distribution
+	return "pkg:deb/debian/" + p.Name + "@" + escape(p.Version) + "?arch=" + p.Architecture + "&distro=" + p.Distribution
 }
 
 // escape percent-encodes the characters of versions that are encoded in package URLs.
@@ -48,21 +44,21 @@ func escape(version string) string {
 type Lock struct {
 	// Snapshot is a time at which https://snapshot.debian.org has all packages, such as 20261126T000000Z.
 	Snapshot string
+	// Distribution is that of all packages.
+	Distribution string
 	// Packages are sorted by name.
 	Packages []Package
 }
 
-// Defaulter returns the lock file of the image of stencil-defaulter.
-func Defaulter() (*Lock, error) { return Parse(lockFile) }
-
 var (
-	snapshotPattern = regexp.MustCompile(`^\d{8}T\d{6}Z$`)
-	namePattern     = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
-	versionPattern  = regexp.MustCompile(`^[0-9][A-Za-z0-9.+:~-]*$`)
-	pathPattern     = regexp.MustCompile(`^debian(-security)?/pool/[A-Za-z0-9._+~%/-]+\.deb$`)
+	snapshotPattern     = regexp.MustCompile(`^\d{8}T\d{6}Z$`)
+	distributionPattern = regexp.MustCompile(`^debian-[1-9][0-9]$`)
+	namePattern         = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
+	versionPattern      = regexp.MustCompile(`^[0-9][A-Za-z0-9.+:~-]*$`)
+	pathPattern         = regexp.MustCompile(`^debian(-security)?/pool/[A-Za-z0-9._+~%/-]+\.deb$`)
 )
 
-const header = `# The Debian packages in the image of stencil-defaulter: name, version, architecture, size in bytes, SHA-256, place in Debian's archives.
+const header = `# Debian packages: name, version, architecture, size in bytes, SHA-256, place in Debian's archives.
 # Written by 'make debian-lock'.
 `
 
@@ -82,8 +78,11 @@ func Parse(text []byte) (*Lock, error) {
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("reading the lock file: %w", err)
 	}
-	if lock.Snapshot == "" || len(lock.Packages) == 0 {
-		return nil, fmt.Errorf("the lock file has %d packages and the snapshot %q: want both", len(lock.Packages), lock.Snapshot)
+	if lock.Snapshot == "" || lock.Distribution == "" || len(lock.Packages) == 0 {
+		return nil, fmt.Errorf("the lock file has %d packages, the snapshot %q and the distribution %q: want all three", len(lock.Packages), lock.Snapshot, lock.Distribution)
+	}
+	for i := range lock.Packages {
+		lock.Packages[i].Distribution = lock.Distribution
 	}
 	if len(lock.Packages) > maxPackages {
 		return nil, fmt.Errorf("the lock file has %d packages: at most %d are supported", len(lock.Packages), maxPackages)
@@ -94,10 +93,14 @@ func Parse(text []byte) (*Lock, error) {
 func (l *Lock) parse(fields []string) error {
 	switch len(fields) {
 	case 2:
-		if fields[0] != "snapshot" || !snapshotPattern.MatchString(fields[1]) {
-			return fmt.Errorf("want snapshot and a time such as 20261126T000000Z, not %q", fields)
+		switch {
+		case fields[0] == "snapshot" && snapshotPattern.MatchString(fields[1]):
+			l.Snapshot = fields[1]
+		case fields[0] == "distribution" && distributionPattern.MatchString(fields[1]):
+			l.Distribution = fields[1]
+		default:
+			return fmt.Errorf("want snapshot and a time such as 20261126T000000Z, or distribution and a name such as debian-12, not %q", fields)
 		}
-		l.Snapshot = fields[1]
 		return nil
 	case 6:
 	default:
@@ -131,7 +134,7 @@ func (l *Lock) parse(fields []string) error {
 // Marshal encodes the lock file.
 func (l *Lock) Marshal() []byte {
 	var text bytes.Buffer
-	text.WriteString(header + "snapshot " + l.Snapshot + "\n")
+	text.WriteString(header + "distribution " + l.Distribution + "\nsnapshot " + l.Snapshot + "\n")
 	for _, p := range l.Packages {
 		fmt.Fprintf(&text, "%s %s %s %d %s %s\n", p.Name, p.Version, p.Architecture, p.Size, p.SHA256, p.Path)
 	}

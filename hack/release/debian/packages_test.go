@@ -163,7 +163,7 @@ func TestPackagesThatAreNotSupported(t *testing.T) {
 		"a folder that is a link":          {[]tar.Header{file("./lib/x", 0o644, "")}, "the package second has the file lib/x, and in the package first is lib no folder"},
 		"a file below a link of its own":   {[]tar.Header{link("./opt", "/etc"), file("./opt/x", 0o644, "")}, "and in the package second is opt no folder"},
 		"two different files with a name":  {[]tar.Header{file("./x", 0o644, "1"), file("./x", 0o644, "2")}, "the packages second and second have different files x"},
-		"a file larger than the supported": {[]tar.Header{{Typeflag: tar.TypeReg, Name: "./large", Mode: 0o644, Size: maxFileBytes + 1}}, "large: at most 20000 files with at most 134217728 bytes are supported"},
+		"a file larger than the supported": {[]tar.Header{{Typeflag: tar.TypeReg, Name: "./large", Mode: 0o644, Size: maxFileBytes + 1}}, "large: at most 20000 files with at most 268435456 bytes are supported"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, source := newMirror(t, map[string][]byte{
@@ -196,7 +196,7 @@ func TestWhatIsNoPackage(t *testing.T) {
 		"no tar archive in the xz ": {ar("debian-binary", "2.0\n", "control.tar.xz", control, "data.tar.xz", string(xzOf(t, "no archive"))), "reading data.tar.xz: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, _, err := unpack(tc.content); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if _, _, err := unpack(tc.content, needed); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want %s", err, tc.want)
 			}
 		})
@@ -217,6 +217,49 @@ func xzOf(t *testing.T, text string) []byte {
 		t.Fatal(err)
 	}
 	return buffer.Bytes()
+}
+
+func TestPackagesAreUnpacked(t *testing.T) {
+	m, source := newMirror(t, map[string][]byte{
+		"liba": deb(t, "liba", file("./lib/liba.so.1", 0o644, "a"), file("./usr/share/doc/liba/README", 0o644, "read")),
+		"libb": deb(t, "libb", file("./usr/bin/b", 0o755, "b"), link("./usr/lib/liba.so", "/lib/liba.so.1"), link("./usr/lib/b", "../bin/b")),
+	})
+	place := func(name string) string {
+		if strings.HasPrefix(name, "usr/share/") {
+			return ""
+		}
+		return strings.Replace(name, "usr/bin/", "bin/", 1)
+	}
+	folder := t.TempDir()
+	if err := source.Unpack(t.Context(), m.lock, folder, place); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"lib/liba.so.1": "a", "bin/b": "b", "usr/lib/liba.so": "a"} {
+		if content, err := os.ReadFile(filepath.Join(folder, name)); err != nil || string(content) != want {
+			t.Errorf("%s has %q, %v", name, content, err)
+		}
+	}
+	for name, want := range map[string]string{"usr/lib/liba.so": "../../lib/liba.so.1", "usr/lib/b": "../bin/b"} {
+		if to, err := os.Readlink(filepath.Join(folder, name)); err != nil || to != want {
+			t.Errorf("%s is a link to %q, %v", name, to, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(folder, "usr/share")); !os.IsNotExist(err) {
+		t.Errorf("what is left out was written: %v", err)
+	}
+	if info, err := os.Stat(filepath.Join(folder, "bin/b")); err != nil || info.Mode() != 0o755 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if err := source.Unpack(t.Context(), m.lock, folder, place); err == nil || !strings.Contains(err.Error(), "unpacking lib/liba.so.1 of the package liba 1.0: ") {
+		t.Errorf("a file that exists: error %v", err)
+	}
+
+	m, source = newMirror(t, map[string][]byte{
+		"liba": deb(t, "liba", link("./lib", "/usr/lib"), file("./usr/lib/x", 0o644, "")), "libb": deb(t, "libb", link("./out", "../"), file("./out/x", 0o644, "")),
+	})
+	if err := source.Unpack(t.Context(), m.lock, t.TempDir(), func(name string) string { return name }); err == nil || !strings.Contains(err.Error(), "outside of the root") {
+		t.Errorf("a link to the outside: error %v", err)
+	}
 }
 
 func TestAFlippedByteIsRejected(t *testing.T) {

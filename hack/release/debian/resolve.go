@@ -14,40 +14,24 @@ import (
 )
 
 const (
-	suite        = "bookworm"
-	distribution = "debian-12"
 	architecture = "amd64"
 	// keyring has the keys with which Debian signs its indexes.
 	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 )
 
-// wanted are the packages that stencil-defaulter uses: libvirt's QEMU driver, and QEMU for x86.
-var wanted = []string{"libvirt0", "libvirt-daemon-driver-qemu", "qemu-system-x86"}
-
-// leftOut are dependencies that neither libvirt nor QEMU open in the image.
-var leftOut = []string{
-	// For scripts of installation and for logins.
-	"adduser", "debconf", "libcap2-bin", "libdb5.3", "libpam-modules", "libpam-modules-bin", "libpam0g", "libsasl2-modules-db", "libsemanage-common",
-	"libsemanage2", "libsepol2", "passwd",
-	// Names of languages, for programs with windows.
-	"iso-codes",
-	// Firmware of guests, which are never started.
-	"ipxe-qemu", "seabios",
-}
-
 // uriPattern is a line of apt-get --print-uris: address, name of the file with an escaped version, size, and checksum.
 var uriPattern = regexp.MustCompile(`^'[a-z]+://.*/(debian(?:-security)?/pool/\S+\.deb)' ([^_ ]+)_([^_ ]+)_([a-z0-9]+)\.deb (\d+) SHA256:([0-9a-f]{64})$`)
 
-// Resolve returns the current packages of a mirror, such as https://deb.debian.org, with their dependencies. It calls apt-get, which verifies the
+// Resolve returns the current packages of the set of a mirror, such as https://deb.debian.org, with their dependencies. It calls apt-get, which verifies the
 // signature of the indexes, with a configuration and an empty list of installed packages of its own.
-func Resolve(ctx context.Context, mirror string, at time.Time) (*Lock, error) {
+func (s Set) Resolve(ctx context.Context, mirror string, at time.Time) (*Lock, error) {
 	folder, err := os.MkdirTemp("", "stencil-debian-")
 	if err != nil {
 		return nil, fmt.Errorf("creating a folder for apt-get: %w", err)
 	}
 	defer os.RemoveAll(folder)
 	var sources strings.Builder
-	for _, each := range []string{"debian " + suite, "debian " + suite + "-updates", "debian-security " + suite + "-security"} {
+	for _, each := range s.archives {
 		fmt.Fprintf(&sources, "deb [arch=%s signed-by=%s] %s/%s main\n", architecture, keyring, mirror, each)
 	}
 	list, status := filepath.Join(folder, "sources.list"), filepath.Join(folder, "status")
@@ -72,11 +56,11 @@ func Resolve(ctx context.Context, mirror string, at time.Time) (*Lock, error) {
 	if _, err := apt(ctx, append(options, "update", "-qq")); err != nil {
 		return nil, err
 	}
-	output, err := apt(ctx, slices.Concat(options, []string{"install", "-qq", "--yes", "--no-install-recommends", "--print-uris"}, wanted))
+	output, err := apt(ctx, slices.Concat(options, []string{"install", "-qq", "--yes", "--no-install-recommends", "--print-uris"}, s.wanted))
 	if err != nil {
 		return nil, err
 	}
-	return lockOf(output, at)
+	return s.lockOf(output, at)
 }
 
 func apt(ctx context.Context, arguments []string) (string, error) {
@@ -92,14 +76,14 @@ func apt(ctx context.Context, arguments []string) (string, error) {
 }
 
 // lockOf returns the lock file for what apt-get would download.
-func lockOf(uris string, at time.Time) (*Lock, error) {
-	lock := &Lock{Snapshot: at.UTC().Format("20060102T150405Z")}
+func (s Set) lockOf(uris string, at time.Time) (*Lock, error) {
+	lock := &Lock{Distribution: s.distribution, Snapshot: at.UTC().Format("20060102T150405Z")}
 	for line := range strings.Lines(uris) {
 		fields := uriPattern.FindStringSubmatch(strings.TrimSpace(line))
 		if fields == nil {
 			return nil, fmt.Errorf("apt-get printed %q: want the address, name, size and SHA-256 of a package", line)
 		}
-		if slices.Contains(leftOut, fields[2]) {
+		if slices.Contains(s.leftOut, fields[2]) || s.only && !slices.Contains(s.wanted, fields[2]) {
 			continue
 		}
 		size, err := strconv.ParseInt(fields[5], 10, 64)

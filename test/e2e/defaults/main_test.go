@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +94,7 @@ func start(ctx context.Context) (stop func() error, err error) {
 		APIServerArgs: []string{"--defaulting-socket=" + sidecar.Socket(), "--defaulting-mac=never"},
 		ManagerArgs:   []string{"--defaulting-socket=" + sidecar.Socket(), "--defaulting-mac=never", "--audit-interval=2s", "--installation-interval=1s"},
 		Values:        map[string]any{"defaulting": map[string]any{"enabled": true, "mac": "generate"}},
+		Folders:       []string{filepath.Dir(sidecar.Socket())},
 	}); err != nil {
 		return stop, err
 	}

@@ -38,7 +38,7 @@ func sidecar(t *testing.T, repository, digest string) (corev1.Container, []corev
 		t.Fatal(err)
 	}
 	rendered, err := release.Run(t.Context(), built.Folder, tools["helm"], "template", "stencil", built.Chart, "--kube-version=1.37.0", "--show-only=templates/manager/deployment.yaml",
-		"--set=defaulting.enabled=true,defaulting.machineType=keep,defaulting.image.repository="+repository+",defaulting.image.digest="+digest)
+		"--set=defaulting.enabled=true,defaulting.variant=Debian,defaulting.machineType=keep")
 	if err != nil {
 		t.Fatal(err)
 	}

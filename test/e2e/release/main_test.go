@@ -5,8 +5,6 @@ package release_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"os"
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
@@ -24,8 +22,9 @@ const (
 )
 
 var (
-	built   *release.Release
-	stencil *platform.Platform
+	registry *images.Registry
+	built    *release.Release
+	stencil  *platform.Platform
 	// ada has the role edit in the namespaces of the tests, and may use the golden templates and process templates.
 	ada *controlplane.User
 
@@ -50,34 +49,20 @@ func TestMain(m *testing.M) {
 }
 
 func start(ctx context.Context) (stop func() error, err error) {
-	folder, err := os.MkdirTemp("", "stencil-release-")
-	if err != nil {
-		return nil, err
-	}
-	// The users of the containers enter it.
-	if err := os.Chmod(folder, 0o755); err != nil {
-		return nil, err
-	}
-	registry := images.Start()
-	stop = func() error {
-		registry.Close()
-		return os.RemoveAll(folder)
-	}
 	root, err := product.Root()
 	if err != nil {
-		return stop, err
+		return nil, err
 	}
-	if built, err = release.Build(ctx, version, root, folder, registry.Address()+"/stencil", flags...); err != nil {
-		return stop, err
-	}
-	stencil, err = platform.Start(ctx, platform.Options{KubeVirt: true, ControllerManager: true, APIServer: true, Chart: built.Chart, Container: built.Container})
+	stencil, stop, err = platform.StartReleased(ctx, func(folder string, from *images.Registry) (platform.Options, error) {
+		registry = from
+		built, err = release.Build(ctx, version, root, folder, registry.Address()+"/stencil", flags...)
+		if err != nil {
+			return platform.Options{}, err
+		}
+		return platform.Options{KubeVirt: true, ControllerManager: true, APIServer: true, Chart: built.ChartAddress, Container: built.Container}, nil
+	})
 	if err != nil {
 		return stop, err
-	}
-	stop = func() error {
-		err := stencil.Stop()
-		registry.Close()
-		return errors.Join(err, os.RemoveAll(folder))
 	}
 	namespaces.Plane = stencil.Plane
 	if err := harness.Apply(ctx, stencil.Plane, "", stencil.Example("golden")); err != nil {

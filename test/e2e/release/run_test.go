@@ -99,7 +99,7 @@ func read(t *testing.T, process *manager.Process, file string) string {
 func TestPodsAreWhatRuns(t *testing.T) {
 	for program := range programs() {
 		t.Run(string(program), func(t *testing.T) {
-			deployment, err := built.Deployment(t.Context(), stencil.Plane, program)
+			deployment, err := built.Deployment(t.Context(), stencil.Plane, program, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

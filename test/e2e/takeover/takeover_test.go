@@ -91,6 +91,17 @@ func TestTakeover(t *testing.T) {
 	if ran := c.run("install check"); ran.Code != 0 {
 		t.Errorf("check: exit code %d:\n%s", ran.Code, ran.Output)
 	}
+	if ran := c.run("install migrate-storage"); ran.Code != 0 {
+		t.Errorf("migrate-storage: exit code %d:\n%s%s", ran.Code, ran.Output, ran.Problems)
+	}
+	for _, name := range definitions {
+		if versions := c.must("", "get", "crd", name, "-o", "jsonpath={.status.storedVersions}"); versions != `["v1beta1"]` {
+			t.Errorf("%s has stored versions %s", name, versions)
+		}
+	}
+	if now := c.identities(); !maps.Equal(now, before) {
+		t.Errorf("UIDs before the migration %v, after %v", before, now)
+	}
 
 	// The way back.
 	back := file(t)

@@ -4,7 +4,6 @@ package upgrade_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"github.com/vmstencil/stencil/test/platform"
 	"github.com/vmstencil/stencil/test/product"
 	"github.com/vmstencil/stencil/test/release"
+	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
 const (
@@ -39,51 +39,38 @@ var (
 func TestMain(m *testing.M) { harness.Main(m, start) }
 
 func start(ctx context.Context) (stop func() error, err error) {
-	folder, err := os.MkdirTemp("", "stencil-upgrade-")
-	if err != nil {
+	if binary, err = stencilctl.Binary(ctx); err != nil {
 		return nil, err
-	}
-	registry := images.Start()
-	stop = func() error {
-		registry.Close()
-		return os.RemoveAll(folder)
-	}
-	// The users of the containers enter it.
-	if err := os.Chmod(folder, 0o755); err != nil {
-		return stop, err
 	}
 	root, err := product.Root()
 	if err != nil {
-		return stop, err
+		return nil, err
 	}
-	clone, err := checkout(ctx, root, filepath.Join(folder, "before"))
-	if err != nil {
-		return stop, err
-	}
-	for _, each := range []struct {
-		release       **release.Release
-		version, root string
-	}{{&older, beforeVersion, clone}, {&newer, version, root}} {
-		own := filepath.Join(folder, each.version)
-		if err := os.Mkdir(own, 0o755); err != nil {
-			return stop, err
+	stencil, stop, err = platform.StartReleased(ctx, func(folder string, registry *images.Registry) (platform.Options, error) {
+		clone, err := checkout(ctx, root, filepath.Join(folder, "before"))
+		if err != nil {
+			return platform.Options{}, err
 		}
-		if *each.release, err = release.Build(ctx, each.version, each.root, own, registry.Address()+"/stencil"); err != nil {
-			return stop, err
+		for _, each := range []struct {
+			release       **release.Release
+			version, root string
+		}{{&older, beforeVersion, clone}, {&newer, version, root}} {
+			own := filepath.Join(folder, each.version)
+			if err := os.Mkdir(own, 0o755); err != nil {
+				return platform.Options{}, err
+			}
+			if *each.release, err = release.Build(ctx, each.version, each.root, own, registry.Address()+"/stencil"); err != nil {
+				return platform.Options{}, err
+			}
 		}
-	}
-	stencil, err = platform.Start(ctx, platform.Options{
-		KubeVirt: true, ControllerManager: true, APIServer: true, Replicated: true, Chart: older.Chart, Container: older.Container,
-		// Old servers serve until nothing reaches them any more, as in a pod. Package manager stops them at once otherwise.
-		ManagerArgs: []string{"--shutdown-delay=3s"}, APIServerArgs: []string{"--shutdown-delay=3s"},
+		return platform.Options{
+			KubeVirt: true, ControllerManager: true, APIServer: true, Replicated: true, Chart: older.ChartAddress, Container: older.Container,
+			// Old servers serve until nothing reaches them any more, as in a pod. Package manager stops them at once otherwise.
+			ManagerArgs: []string{"--shutdown-delay=3s"}, APIServerArgs: []string{"--shutdown-delay=3s"},
+		}, nil
 	})
 	if err != nil {
 		return stop, err
-	}
-	stop = func() error {
-		err := stencil.Stop()
-		registry.Close()
-		return errors.Join(err, os.RemoveAll(folder))
 	}
 	return stop, prepare(ctx)
 }

@@ -17,11 +17,15 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/release"
+	"github.com/vmstencil/stencil/test/stencilctl"
 	"github.com/vmstencil/stencil/test/traffic"
 )
 
 // box is a template that ada may process: it is in her namespace.
 var box = gen.Manifest(gen.Template("box", gen.InNamespace(free), gen.Declares("NAME", "required: true"), gen.Renders("${NAME}", gen.SmallSpec())))
+
+// binary is stencilctl.
+var binary string
 
 // TestUpgradeAndRollback upgrades with helm and goes back while VMs are written and templates processed. No request may be lost, and what is stored
 // stays as it is.
@@ -56,7 +60,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 	written()
 
 	upgraded := stencil.Options()
-	upgraded.Chart = newer.Chart
+	upgraded.Chart = newer.ChartAddress
 	if err := install.Chart(t.Context(), stencil.Plane, upgraded); err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +78,12 @@ func TestUpgradeAndRollback(t *testing.T) {
 	if len(problems) > 0 {
 		t.Errorf("templates were not processed during the upgrade: %v", problems)
 	}
+
+	migrated, err := stencilctl.Command{Binary: binary, Kubeconfig: stencil.Plane.Kubeconfig(), Line: "install migrate-storage"}.Run(t.Context())
+	if err != nil || migrated.Code != 0 {
+		t.Errorf("migrating the storage: %v, %+v", err, migrated)
+	}
+	unchanged(t, before)
 
 	back, err := stencil.Plane.Helm(t.Context(), "rollback", install.Release, "1", "--namespace", install.Namespace)
 	if err != nil || back.Code != 0 {
