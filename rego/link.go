@@ -61,6 +61,7 @@ func (c *Compiler) link(text source, d Definition, kinds []string, module *ast.M
 	if compiler.Failed() {
 		return nil, append(problems, text.compileProblems(compiler)...)
 	}
+	problems = append(problems, c.checkTyping(text, kinds, env, compiler)...)
 	if data := compiler.RuleTree.Child(ast.DefaultRootDocument.Value); data != nil {
 		delete(data.Children, parametersTerm.Value)
 	}
@@ -74,6 +75,8 @@ func (c *Compiler) link(text source, d Definition, kinds []string, module *ast.M
 		for _, location := range rejected {
 			problems = append(problems, text.at(CodeLimit, location, "two patterns are unified of which each binds variables; write it in two steps"))
 		}
+	}
+	if len(problems) > 0 {
 		return nil, problems
 	}
 	return newProgram(compiler, module, c.sandbox.Functions), nil
@@ -140,6 +143,11 @@ func (s source) translated(err *ast.Error) Problem {
 		if _, known := ast.BuiltinMap[name]; known {
 			return s.at(CodeBuiltin, location, "%s is not available to policies", name)
 		}
+		if strings.HasPrefix(name, "lib.") {
+			return s.at(CodeReference, location, "undefined function %s; write import data.lib", name)
+		}
+	case message == "var lib is unsafe":
+		return s.at(CodeReference, location, "%s; write import data.lib", message)
 	case err.Code == ast.TypeErr:
 		code = CodeType
 		if at, text := unknownField(err); text != "" {
