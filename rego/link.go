@@ -41,8 +41,12 @@ func (c *Compiler) link(text source, d Definition, kinds []string, module *ast.M
 	if used := c.helpers.module(module); used != nil {
 		modules[helperModule] = used
 	}
-	if d.Schema != nil {
-		if modules[typesModule], err = parametersModule(d.Schema); err != nil {
+	described := d.Schema
+	if described == nil && d.Parameters != nil {
+		described = schemaOf(d.Parameters)
+	}
+	if described != nil {
+		if modules[typesModule], err = parametersModule(described); err != nil {
 			return nil, []Problem{{Code: CodeSchema, Field: schemaPath.String(), Message: err.Error()}}
 		}
 	}
@@ -61,7 +65,7 @@ func (c *Compiler) link(text source, d Definition, kinds []string, module *ast.M
 	if compiler.Failed() {
 		return nil, append(problems, text.compileProblems(compiler)...)
 	}
-	problems = append(problems, c.checkTyping(text, kinds, env, compiler)...)
+	problems = append(problems, c.checkTyping(text, kinds, compiler)...)
 	if data := compiler.RuleTree.Child(ast.DefaultRootDocument.Value); data != nil {
 		delete(data.Children, parametersTerm.Value)
 	}

@@ -89,6 +89,14 @@ var mistyped = map[string]struct{ source, want string }{
 		"package p\n\nwarn contains input.object.spec.template.spec.domain.cpu.cores\n",
 		"3:15: warn contains what is no finding: it is a string, or an object with the strings msg, field and fix, of which msg is required",
 	},
+	"a parameter of the template that is a number": {
+		"package p\n\ndeny contains \"x\" if input.parameters.CORES > 4\n",
+		"3:22: a string is compared with a number: the result does not depend on their values",
+	},
+	"a label that has fields": {
+		"package p\n\ndeny contains \"x\" if input.object.metadata.labels.owner.name == \"a\"\n",
+		"3:57: input.object.metadata.labels.owner has no fields: it is a string",
+	},
 	"a time zone": {
 		"package p\n\ndeny contains \"x\" if {\n\tnow := time.parse_rfc3339_ns(input.request.time)\n\ttime.clock([now, \"Europe/Berlin\"])[0] > 20\n}\n",
 		"5:19: the only time zone is UTC",
@@ -133,6 +141,54 @@ func TestWellTypedPoliciesAreCompiled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if _, err := testCompiler.Compile(context.Background(), Definition{Name: "good", Source: source}); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// Without a schema, parameters have the types of their values.
+func TestParametersWithoutASchemaAreTypedByTheirValues(t *testing.T) {
+	parameters := map[string]any{"labels": []any{"a"}, "limits": map[string]any{"cores": int64(4)}, "mixed": []any{"a", true}, "none": nil}
+	for name, tc := range map[string]struct{ source, want string }{
+		"a misspelt name":           {"deny contains \"x\" if data.parameters.lablels[_] == \"a\"", "3:38: unknown field: data.parameters has no \"lablels\"; did you mean labels?"},
+		"a misspelt field":          {"deny contains \"x\" if data.parameters.limits.core == 4", "3:45: unknown field: data.parameters.limits has no \"core\"; did you mean cores?"},
+		"a wrong type":              {"deny contains \"x\" if data.parameters.limits.cores > \"4\"", "3:22: a number is compared with a string: the result does not depend on their values"},
+		"elements of several types": {"deny contains \"x\" if data.parameters.mixed[_].a == 4", ""},
+		"null":                      {"deny contains \"x\" if data.parameters.none.a == 4", ""},
+		"right":                     {"deny contains \"x\" if data.parameters.limits.cores > 4", ""},
+		"optional":                  {"deny contains \"x\" if object.get(data.parameters, \"maximum\", 4) > 4", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if _, err := testCompiler.Compile(context.Background(), Definition{Source: "package p\n\n" + tc.source + "\n", Parameters: parameters}); err != nil {
+				got = err.Error()
+			}
+			if got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// Parameters of the policy are in data.parameters, those of the template in input.parameters.
+func TestParametersInTheWrongPlace(t *testing.T) {
+	const policy = "package p\n\ndeny contains \"x\" if input.parameters.maximum == \"4\"\n"
+	for name, tc := range map[string]struct {
+		definition Definition
+		want       string
+	}{
+		"set":       {Definition{Source: policy, Parameters: map[string]any{"maximum": "4"}}, "3:39: input.parameters are those of the template; write data.parameters.maximum for the parameter of the policy"},
+		"described": {Definition{Source: policy, Schema: map[string]any{"type": "object", "properties": map[string]any{"maximum": map[string]any{"type": "string"}}}}, "3:39: input.parameters are those of the template; write data.parameters.maximum for the parameter of the policy"},
+		"another":   {Definition{Source: policy, Parameters: map[string]any{"other": "4"}}, ""},
+		"both":      {Definition{Source: "package p\n\nimport data.parameters\n\ndeny contains \"x\" if input.parameters.maximum == parameters.maximum\n", Parameters: map[string]any{"maximum": "4"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if _, err := testCompiler.Compile(context.Background(), tc.definition); err != nil {
+				got = err.Error()
+			}
+			if got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
 	}

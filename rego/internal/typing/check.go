@@ -29,13 +29,13 @@ type Finding struct {
 
 // Input is what Check needs of a compilation.
 type Input struct {
-	// Modules are the compiled modules; Policy is that of the policy, whose rules are in Package.
-	Modules map[string]*ast.Module
+	// Policy is the compiled module, with the rules in Package and the types in Types.
 	Policy  *ast.Module
 	Package ast.Ref
-	// Compile compiles modules that were compiled before, and returns the types and the errors of the type checker. It fails if something else is
-	// wrong with them.
-	Compile func(map[string]*ast.Module) (*ast.TypeEnv, []*ast.Error, error)
+	Types   *ast.TypeEnv
+	// Compile returns the types of a module whose rules consist of parts of compiled ones, and the errors of the type checker. It fails if something
+	// else is wrong with the module.
+	Compile func(*ast.Module) (*ast.TypeEnv, []*ast.Error, error)
 	// Entries are the names of the rules that contain findings.
 	Entries []string
 	// Kinds are the kinds of input.object.
@@ -113,18 +113,7 @@ func (c *checker) round() bool {
 	}
 	c.compiled = len(c.added)
 	pending := slices.DeleteFunc(slices.Clone(c.probes), func(p *probe) bool { return p.done })
-	modules := map[string]*ast.Module{}
-	for name, module := range c.Modules {
-		modules[name] = module.Copy()
-	}
-	extra := &ast.Module{Package: c.Policy.Package, Rules: slices.Clone(c.added)}
-	extra.SetRegoVersionSpan(ast.RegoVersionSpanOf(ast.RegoV1))
-	for i := range extra.Rules {
-		extra.Rules[i] = extra.Rules[i].Copy()
-		extra.Rules[i].Module = extra
-	}
-	modules["probes"] = extra
-	env, errs, err := c.Compile(modules)
+	env, errs, err := c.Compile(newModule(c.Policy.Package, c.added))
 	if err != nil {
 		return false
 	}
@@ -138,6 +127,18 @@ func (c *checker) round() bool {
 		p.check(elements(env.GetByRef(c.Package.Append(ast.StringTerm(p.name))), len(p.terms)))
 	}
 	return true
+}
+
+// newModule returns a module with copies of rules.
+func newModule(pkg *ast.Package, rules []*ast.Rule) *ast.Module {
+	module := &ast.Module{Package: pkg}
+	module.SetRegoVersionSpan(ast.RegoVersionSpanOf(ast.RegoV1))
+	for _, rule := range rules {
+		copied := rule.Copy()
+		copied.Module = module
+		module.Rules = append(module.Rules, copied)
+	}
+	return module
 }
 
 // elements returns the types of the elements of the arrays in a set.
@@ -174,6 +175,18 @@ func (c *checker) fileOf(at *ast.Location) string {
 		}
 	}
 	return ""
+}
+
+// ask gives check the types of terms, with a probe if they are not known without it.
+func (c *checker) ask(s scope, check func([]types.Type), terms ...*ast.Term) {
+	known := make([]types.Type, len(terms))
+	for i, term := range terms {
+		if known[i] = c.typeOf(s, term); known[i] == nil {
+			c.probe(s, check, terms...)
+			return
+		}
+	}
+	check(known)
 }
 
 // probe adds a rule that has the types of terms in a scope.

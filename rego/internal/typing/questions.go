@@ -24,7 +24,7 @@ func (s scope) origin(term *ast.Term) ast.Ref {
 func (s scope) originAfter(term *ast.Term, depth int) ast.Ref {
 	switch value := term.Value.(type) {
 	case ast.Ref:
-		if value[0].Equal(ast.InputRootDocument) {
+		if value[0].Equal(ast.InputRootDocument) || value[0].Equal(ast.DefaultRootDocument) {
 			return value
 		}
 		if base := s.originAfter(value[0], depth); base != nil {
@@ -52,10 +52,35 @@ func (s scope) originAfter(term *ast.Term, depth int) ast.Ref {
 	return nil
 }
 
+// typeOf returns the type of a term if that is easy to find out, else nil: of constants, documents, and results of functions.
+func (c *checker) typeOf(s scope, term *ast.Term) types.Type {
+	if origin := s.origin(term); origin != nil {
+		if found := c.Types.GetByRef(origin); found != nil && isKnown(found) {
+			return found
+		}
+		return nil
+	}
+	switch value := term.Value.(type) {
+	case ast.Boolean, ast.Null, ast.Number, ast.String:
+		return c.Types.GetByValue(value)
+	case ast.Var:
+		for _, expr := range s.body {
+			if expr.Negated || !expr.IsCall() || expr.IsEquality() {
+				continue
+			}
+			f, ok := c.Types.GetByRef(expr.Operator()).(*types.Function)
+			if ok && len(expr.Operands()) == f.Arity()+1 && expr.Operand(f.Arity()).Value.Compare(value) == 0 {
+				return f.Result()
+			}
+		}
+	}
+	return nil
+}
+
 // field returns the origin of a term in the form of the table of closed fields: dots, and * for an element.
 func (s scope) field(term *ast.Term) string {
 	ref := s.origin(term)
-	if ref == nil {
+	if ref == nil || !ref[0].Equal(ast.InputRootDocument) {
 		return ""
 	}
 	parts := []string{"input"}
@@ -72,7 +97,7 @@ func (s scope) field(term *ast.Term) string {
 
 // entry asks whether the elements of deny and warn are findings.
 func (c *checker) entry(s scope, name string, key *ast.Term) {
-	c.probe(s, func(found []types.Type) {
+	c.ask(s, func(found []types.Type) {
 		if len(found) != 1 || isFinding(found[0]) {
 			return
 		}
@@ -108,7 +133,7 @@ func (c *checker) negation(s scope, expr *ast.Expr) {
 		return
 	}
 	ref := s.origin(term)
-	if len(ref) != 2 {
+	if len(ref) != 2 || !ref[0].Equal(ast.InputRootDocument) {
 		return
 	}
 	name, _ := ref[1].Value.(ast.String)
@@ -164,8 +189,11 @@ func (k kinds) String() string { return strings.Join(k, " or ") }
 
 // ordering asks whether both sides of <, <=, > or >= have one type. Rego orders values of all types: any string is greater than any number.
 func (c *checker) ordering(s scope, expr *ast.Expr, operands []*ast.Term) {
-	c.probe(s, func(found []types.Type) {
-		if len(found) != 2 || s.guarded {
+	if s.guarded {
+		return
+	}
+	c.ask(s, func(found []types.Type) {
+		if len(found) != 2 {
 			return
 		}
 		left, right := kindsOf(found[0]), kindsOf(found[1])
@@ -245,10 +273,10 @@ func constants(path *ast.Array) (found []*ast.Term) {
 
 // path has the type checker check a path as if it were written with dots.
 func (c *checker) path(s scope, of *ast.Term, path []*ast.Term) {
-	if len(path) == 0 || isParameters(of) {
+	base := s.origin(of)
+	if len(path) == 0 || isParameters(base) {
 		return
 	}
-	base := s.origin(of)
 	if base == nil {
 		switch value := of.Value.(type) {
 		case ast.Ref:
@@ -262,10 +290,9 @@ func (c *checker) path(s scope, of *ast.Term, path []*ast.Term) {
 	c.probe(s, func([]types.Type) {}, ast.NewTerm(base.Copy().Concat(path)))
 }
 
-// isParameters reports whether a term is data.parameters, of which object.get reads those that may be missing.
-func isParameters(term *ast.Term) bool {
-	ref, ok := term.Value.(ast.Ref)
-	return ok && len(ref) > 1 && ref[0].Equal(ast.DefaultRootDocument) && ref[1].Equal(ast.StringTerm("parameters"))
+// isParameters reports whether a document is data.parameters, of which object.get reads those that may be missing.
+func isParameters(ref ast.Ref) bool {
+	return len(ref) > 1 && ref[0].Equal(ast.DefaultRootDocument) && ref[1].Equal(ast.StringTerm("parameters"))
 }
 
 // zone finds time zones that fail when the policy is evaluated, in [nanoseconds, zone] and [nanoseconds, zone, layout]: policies have UTC only.
