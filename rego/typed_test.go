@@ -2,7 +2,10 @@ package rego
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -189,6 +192,42 @@ func TestParametersInTheWrongPlace(t *testing.T) {
 			}
 			if got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// Policies that would take long to check: the limits end the check, which then permits.
+func TestTheCheckOfTypesIsBounded(t *testing.T) {
+	bodies := strings.Builder{}
+	for i := range 250 {
+		fmt.Fprintf(&bodies, "f(x) if x.a%d.b == %d\n\n", i, i)
+	}
+	calls := strings.Builder{}
+	for i, path := range []string{"metadata", "spec", "spec.template", "spec.template.spec", "spec.template.spec.domain", "spec.template.spec.domain.cpu", "spec.template.spec.domain.devices"} {
+		fmt.Fprintf(&calls, "deny contains \"%d\" if f(input.object.%s)\n\n", i, path)
+	}
+	comparisons := strings.Builder{}
+	for i := range 40 {
+		fmt.Fprintf(&comparisons, "deny contains \"x%d\" if {\n\tsome d in input.object.spec.template.spec.domain.devices.disks\n", i)
+		for range 25 {
+			comparisons.WriteString("\td.bootOrder > d.disk.bus\n")
+		}
+		comparisons.WriteString("}\n\n")
+	}
+	for name, tc := range map[string]struct{ source, want string }{
+		"more bodies than are checked": {bodies.String() + calls.String(), ""},
+		"many comparisons":             {comparisons.String(), "problems are not listed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			got := ""
+			if _, err := testCompiler.Compile(ctx, Definition{Source: "package p\n\n" + tc.source}); err != nil {
+				got = err.Error()
+			}
+			if !strings.HasSuffix(got, tc.want) || (got == "") != (tc.want == "") {
+				t.Errorf("got %.400s, want %s", got, tc.want)
 			}
 		})
 	}

@@ -15,8 +15,9 @@ const (
 	// maxProbes is the number of probes, maxContext that of the expressions in the body of one.
 	maxProbes  = 200
 	maxContext = 60
-	// maxCopies is the number of types for which one function is checked.
+	// maxCopies is the number of types for which one function is checked, maxAdded that of all probes and bodies of copies.
 	maxCopies = 8
+	maxAdded  = 400
 )
 
 // Finding is a mistake.
@@ -55,7 +56,7 @@ type scope struct {
 	origins map[ast.Var]ast.Ref
 }
 
-// checker collects what is asked about a policy.
+// checker collects the probes of a policy, and what they find.
 type checker struct {
 	Input
 	functions map[string]*function
@@ -177,8 +178,8 @@ func (c *checker) fileOf(at *ast.Location) string {
 	return ""
 }
 
-// ask gives check the types of terms, with a probe if they are not known without it.
-func (c *checker) ask(s scope, check func([]types.Type), terms ...*ast.Term) {
+// withTypes gives check the types of terms, with a probe if they are not known without it.
+func (c *checker) withTypes(s scope, check func([]types.Type), terms ...*ast.Term) {
 	known := make([]types.Type, len(terms))
 	for i, term := range terms {
 		if known[i] = c.typeOf(s, term); known[i] == nil {
@@ -191,7 +192,7 @@ func (c *checker) ask(s scope, check func([]types.Type), terms ...*ast.Term) {
 
 // probe adds a rule that has the types of terms in a scope.
 func (c *checker) probe(s scope, check func([]types.Type), terms ...*ast.Term) (name string) {
-	if len(c.probes) >= maxProbes || len(s.body) > maxContext {
+	if len(c.probes) >= maxProbes || len(c.added) >= maxAdded || len(s.body) > maxContext {
 		return ""
 	}
 	p := &probe{name: fmt.Sprintf("probe %d", len(c.probes)), terms: terms, scope: s, check: check}

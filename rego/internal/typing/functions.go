@@ -17,6 +17,16 @@ type function struct {
 	unknown bool
 }
 
+// bodies returns the number of bodies of the function.
+func (f *function) bodies() (count int) {
+	for _, rule := range f.rules {
+		for r := rule; r != nil; r = r.Else {
+			count++
+		}
+	}
+	return count
+}
+
 // functionCopy is a function for the types of one call.
 type functionCopy struct {
 	file  string
@@ -39,7 +49,7 @@ func (c *checker) called(expr *ast.Expr) *function {
 	return c.functions[string(name)]
 }
 
-// call asks for the types of the arguments, and checks the function for them.
+// call finds out the types of the arguments, and checks the function for them.
 func (c *checker) call(s scope, expr *ast.Expr, f *function) {
 	count := len(f.rules[0].Head.Args)
 	operands := expr.Operands()
@@ -65,7 +75,7 @@ func (c *checker) copy(probe string, caller scope, arguments []*ast.Term, f *fun
 	if slices.ContainsFunc(f.copies, func(other *functionCopy) bool { return other.same(found, origins) }) {
 		return
 	}
-	if len(f.copies) >= maxCopies || !slices.ContainsFunc(found, isKnown) {
+	if len(f.copies) >= maxCopies || len(c.added)+f.bodies() > maxAdded || !slices.ContainsFunc(found, isKnown) {
 		f.unknown = true
 		return
 	}

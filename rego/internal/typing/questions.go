@@ -95,9 +95,9 @@ func (s scope) field(term *ast.Term) string {
 	return strings.Join(parts, ".")
 }
 
-// entry asks whether the elements of deny and warn are findings.
+// entry checks that the elements of deny and warn are findings.
 func (c *checker) entry(s scope, name string, key *ast.Term) {
-	c.ask(s, func(found []types.Type) {
+	c.withTypes(s, func(found []types.Type) {
 		if len(found) != 1 || isFinding(found[0]) {
 			return
 		}
@@ -187,12 +187,12 @@ func (k kinds) mixed() bool { return slices.Contains(k, "number") && slices.Cont
 
 func (k kinds) String() string { return strings.Join(k, " or ") }
 
-// ordering asks whether both sides of <, <=, > or >= have one type. Rego orders values of all types: any string is greater than any number.
+// ordering checks that both sides of <, <=, > or >= have one type. Rego orders values of all types: any string is greater than any number.
 func (c *checker) ordering(s scope, expr *ast.Expr, operands []*ast.Term) {
 	if s.guarded {
 		return
 	}
-	c.ask(s, func(found []types.Type) {
+	c.withTypes(s, func(found []types.Type) {
 		if len(found) != 2 {
 			return
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// rule asks about the body of a rule that is no function.
+// rule checks the body of a rule that is no function.
 func (c *checker) rule(r *ast.Rule) {
 	s := scope{body: r.Body}
 	if name, ok := ruleName(r); ok && slices.Contains(c.Entries, name) && r.Head.Key != nil {
@@ -30,7 +30,7 @@ func ruleName(r *ast.Rule) (string, bool) {
 	return "", false
 }
 
-// body asks about the expressions of a body, whose variables have the values of the scope.
+// body checks the expressions of a body, whose variables have the values of the scope.
 func (c *checker) body(s scope, body ast.Body) {
 	s.guarded = s.guarded || slices.ContainsFunc(body, isGuard)
 	for _, expr := range body {
@@ -88,7 +88,7 @@ func isGuard(expr *ast.Expr) bool {
 	return strings.HasPrefix(name, "is_") || name == ast.TypeNameBuiltin.Name
 }
 
-// expression asks about one expression.
+// expression checks one expression.
 func (c *checker) expression(s scope, expr *ast.Expr) {
 	if expr.Negated {
 		c.negation(s, expr)
