@@ -119,6 +119,14 @@ var badPolicies = map[string]struct {
 		"package p\n\nimport data.lib\n\ndeny contains \"x\" if count(lib.imags) > 1\n",
 		"5:28: data.lib has no imags; did you mean image?",
 	},
+	"helpers without their import": {
+		"package p\n\ndeny contains \"x\" if lib.quantity(\"1\") > 1\n\nwarn contains lib.cores\n",
+		"3:22: undefined function lib.quantity; write import data.lib",
+	},
+	"a value of helpers without their import": {
+		"package p\n\nwarn contains \"x\" if lib.cores > 1\n",
+		"3:22: var lib is unsafe; write import data.lib",
+	},
 	"a helper of helpers": {
 		"package p\n\ndeny contains \"x\" if data.lib.network_name(\"x\")\n",
 		"3:22: data.lib has no network_name; did you mean networks?",

@@ -62,26 +62,54 @@ func (c *Compiler) typesFor(kinds []string) (*ast.TypeEnv, error) {
 	if compiler.Failed() {
 		return nil, fmt.Errorf("the schemas of %s: %w", key, compiler.Errors)
 	}
-	allowNull(compiler.TypeEnv.GetByRef(ast.InputRootRef))
+	refine(compiler.TypeEnv.GetByRef(ast.InputRootRef))
 	c.types[key] = compiler.TypeEnv
 	return compiler.TypeEnv, nil
 }
 
-// allowNull adds null to the types of optional parts of input, which OPA's schemas cannot express: input.oldObject == null is valid.
-func allowNull(input types.Type) {
+// refine adds to the types of input what OPA's schemas cannot express: optional parts are null, so that input.oldObject == null is valid, and the
+// values of parameters, labels and annotations are strings.
+func refine(input types.Type) {
 	record, ok := input.(*types.Object)
 	if !ok {
 		return
 	}
 	for _, property := range record.StaticProperties() {
 		switch property.Key {
+		case "parameters":
+			property.Value = textsType
+		case "namespace":
+			refineMetadata(property.Value)
 		case "object", "oldObject", "template", "instancetype", "preference":
+			refineMetadata(property.Value)
 			property.Value = types.Or(property.Value, types.Nl)
 		case "request":
 			for _, property := range property.Value.(*types.Object).StaticProperties() {
 				if property.Key == "time" {
 					property.Value = types.Or(property.Value, types.Nl)
 				}
+			}
+		}
+	}
+}
+
+// textsType is the type of an object whose keys and values are strings.
+var textsType = types.NewObject(nil, types.NewDynamicProperty(types.S, types.S))
+
+// refineMetadata gives the labels and annotations of an object, or of its metadata, their type.
+func refineMetadata(of types.Type) {
+	switch of := of.(type) {
+	case types.Any:
+		for _, part := range of {
+			refineMetadata(part)
+		}
+	case *types.Object:
+		for _, property := range of.StaticProperties() {
+			switch property.Key {
+			case "labels", "annotations":
+				property.Value = textsType
+			case "metadata":
+				refineMetadata(property.Value)
 			}
 		}
 	}
@@ -135,7 +163,7 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 	if len(more) > 0 {
 		return nil, &CompileError{inOrder(append(problems, more...))}
 	}
-	form := &shape{source: text, module: module, helpers: c.helpers.documented}
+	form := &shape{source: text, module: module, helpers: c.helpers.documented, parameters: parameterNames(d)}
 	form.check()
 	metadata := form.metadata()
 	problems = append(problems, form.problems...)

@@ -41,8 +41,12 @@ func (c *Compiler) link(text source, d Definition, kinds []string, module *ast.M
 	if used := c.helpers.module(module); used != nil {
 		modules[helperModule] = used
 	}
-	if d.Schema != nil {
-		if modules[typesModule], err = parametersModule(d.Schema); err != nil {
+	described := d.Schema
+	if described == nil && d.Parameters != nil {
+		described = schemaOf(d.Parameters)
+	}
+	if described != nil {
+		if modules[typesModule], err = parametersModule(described); err != nil {
 			return nil, []Problem{{Code: CodeSchema, Field: schemaPath.String(), Message: err.Error()}}
 		}
 	}
@@ -61,6 +65,7 @@ func (c *Compiler) link(text source, d Definition, kinds []string, module *ast.M
 	if compiler.Failed() {
 		return nil, append(problems, text.compileProblems(compiler)...)
 	}
+	problems = append(problems, c.checkTyping(text, kinds, compiler)...)
 	if data := compiler.RuleTree.Child(ast.DefaultRootDocument.Value); data != nil {
 		delete(data.Children, parametersTerm.Value)
 	}
@@ -74,6 +79,8 @@ func (c *Compiler) link(text source, d Definition, kinds []string, module *ast.M
 		for _, location := range rejected {
 			problems = append(problems, text.at(CodeLimit, location, "two patterns are unified of which each binds variables; write it in two steps"))
 		}
+	}
+	if len(problems) > 0 {
 		return nil, problems
 	}
 	return newProgram(compiler, module, c.sandbox.Functions), nil
@@ -140,6 +147,11 @@ func (s source) translated(err *ast.Error) Problem {
 		if _, known := ast.BuiltinMap[name]; known {
 			return s.at(CodeBuiltin, location, "%s is not available to policies", name)
 		}
+		if strings.HasPrefix(name, "lib.") {
+			return s.at(CodeReference, location, "undefined function %s; write import data.lib", name)
+		}
+	case message == "var lib is unsafe":
+		return s.at(CodeReference, location, "%s; write import data.lib", message)
 	case err.Code == ast.TypeErr:
 		code = CodeType
 		if at, text := unknownField(err); text != "" {

@@ -135,3 +135,16 @@ func plainJSON(value map[string]any) (map[string]any, error) {
 	}
 	return copied, nil
 }
+
+// parameterNames returns the names of the parameters of a policy, those that are set and those that its schema describes.
+func parameterNames(d Definition) map[string]bool {
+	names := map[string]bool{}
+	for name := range d.Parameters {
+		names[name] = true
+	}
+	properties, _ := d.Schema["properties"].(map[string]any)
+	for name := range properties {
+		names[name] = true
+	}
+	return names
+}

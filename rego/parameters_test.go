@@ -36,7 +36,8 @@ func TestParametersAreChecked(t *testing.T) {
 	const source = "package p\n\ndeny contains data.parameters.mode if true\n"
 	for name, tc := range map[string]struct{ schema, parameters, want string }{
 		"they satisfy the schema":        {limitSchema, "{max: 2, names: [a], labels: {x: z}, anything: {a: 1}}", ""},
-		"they are not described":         {"", "{whatever: [1]}", ""},
+		"they are not described":         {"", "{mode: hard, whatever: [1]}", ""},
+		"one that is read is not set":    {"", "{whatever: [1]}", `3:31: unknown field: data.parameters has no "mode"`},
 		"one is missing":                 {limitSchema, "{}", "parameters.max: Required value"},
 		"there are none":                 {limitSchema, "", "parameters.max: Required value"},
 		"one has another type":           {limitSchema, `{max: "2"}`, `parameters.max: Invalid value: "string": max in body must be of type integer: "string"`},

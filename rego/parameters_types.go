@@ -3,6 +3,7 @@ package rego
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,4 +67,34 @@ func exemplar(schema map[string]any, depth int) string {
 		return "{" + strings.Join(fields, ", ") + "}"
 	}
 	return anyValue
+}
+
+// schemaOf returns the schema of a value: that of parameters without a schema of their own.
+func schemaOf(value any) map[string]any {
+	switch value := value.(type) {
+	case string:
+		return map[string]any{"type": "string"}
+	case bool:
+		return map[string]any{"type": "boolean"}
+	case int, int64, float64:
+		return map[string]any{"type": "number"}
+	case []any:
+		items := map[string]any{"x-kubernetes-preserve-unknown-fields": true}
+		for i, item := range value {
+			described := schemaOf(item)
+			if i > 0 && !reflect.DeepEqual(items, described) {
+				items = map[string]any{"x-kubernetes-preserve-unknown-fields": true}
+				break
+			}
+			items = described
+		}
+		return map[string]any{"type": "array", "items": items}
+	case map[string]any:
+		properties := map[string]any{}
+		for name, property := range value {
+			properties[name] = schemaOf(property)
+		}
+		return map[string]any{"type": "object", "properties": properties}
+	}
+	return map[string]any{"x-kubernetes-preserve-unknown-fields": true}
 }

@@ -30,6 +30,8 @@ type shape struct {
 	own      ast.Ref // the package as its author calls it
 	rules    map[string]bool
 	problems []Problem
+	// parameters are the names of the policy's parameters.
+	parameters map[string]bool
 	// test is set when the module is a test, which may replace input and has no entries.
 	test bool
 }
@@ -59,6 +61,29 @@ func (s *shape) check() {
 		s.checkReferences(rule)
 		s.checkNesting(rule, 0)
 		s.checkLength(rule)
+	}
+	s.checkParameters()
+}
+
+// checkParameters finds parameters of the policy that are read where those of the template are.
+func (s *shape) checkParameters() {
+	read, misplaced := map[string]bool{}, map[string]*ast.Location{}
+	for _, rule := range s.module.Rules {
+		ast.WalkRefs(rule, func(ref ast.Ref) bool {
+			if full, ok := s.resolved(ref); ok && len(full) > 2 && full[1].Equal(parametersTerm) {
+				name, _ := nameAt(full, 2)
+				read[name] = true
+			}
+			if name, ok := nameAt(ref, 2); ok && ref[0].Equal(ast.InputRootDocument) && ref[1].Equal(parametersTerm) && s.parameters[name] && misplaced[name] == nil {
+				misplaced[name] = ref[2].Location
+			}
+			return false
+		})
+	}
+	for name, location := range misplaced {
+		if !read[name] {
+			s.add(CodeReference, location, "input.parameters are those of the template; write data.parameters.%s for the parameter of the policy", name)
+		}
 	}
 }
 

@@ -34,12 +34,19 @@ type schema struct {
 	Preserve   bool              `json:"x-kubernetes-preserve-unknown-fields,omitempty"`
 	IntOrText  bool              `json:"x-kubernetes-int-or-string,omitempty"`
 	Embedded   bool              `json:"x-kubernetes-embedded-resource,omitempty"`
+	AnyOf      []schema          `json:"anyOf,omitempty"`
 }
+
+// intOrText is the schema of quantities.
+var intOrText = schema{AnyOf: []schema{{Type: "number"}, {Type: "string"}}}
 
 // reduced returns the schema without the parts that the type checker does not use. A value without a schema may be anything.
 func (s schema) reduced() schema {
-	if s.Preserve || s.IntOrText || s.Embedded {
+	if s.Preserve || s.Embedded {
 		return schema{}
+	}
+	if s.IntOrText {
+		return intOrText
 	}
 	result := schema{Type: s.Type}
 	if len(s.Properties) > 0 {
