@@ -135,6 +135,8 @@ func TestBoundsAreWhereTheyAreSaidToBe(t *testing.T) {
 		"searches":                {`indexof(` + wide(2048) + `, ` + wide(511) + `)`, `indexof(` + wide(2048) + `, ` + wide(512) + `)`, large},
 		"searches of ASCII":       {`indexof(` + long(30000) + `, ` + long(20000) + `)`, `indexof(` + long(30000) + `, ` + wide(512) + `)`, large},
 		"searches for all places": {`indexof_n(` + wide(2048) + `, ` + wide(511) + `)`, `indexof_n(` + wide(2048) + `, ` + wide(512) + `)`, large},
+		"replacing":               {`replace("a", ` + long(2048) + `, "")`, `replace("a", ` + long(2049) + `, "")`, large},
+		"replacing many":          {`strings.replace_n({` + long(2048) + `: ""}, "a")`, `strings.replace_n({` + long(2049) + `: ""}, "a")`, large},
 		"trimming":                {`trim(` + wide(2048) + `, ` + wide(511) + `)`, `trim(` + wide(2048) + `, ` + wide(512) + `)`, large},
 		"trimming of ASCII":       {`trim(` + wide(2048) + `, ` + long(30000) + `)`, `trim(` + long(30000) + `, ` + wide(512) + `)`, large},
 		"trimming on the left":    {`trim_left(` + wide(2048) + `, ` + wide(511) + `)`, `trim_left(` + wide(2048) + `, ` + wide(512) + `)`, large},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -44,6 +45,8 @@ type Request struct {
 	// NamespaceLabels are added to the labels of every namespace.
 	NamespaceLabels map[string]string
 	DryRun          bool
+	// Time is when the request is made; zero is unknown, which policies see as null.
+	Time time.Time
 }
 
 // Fixture holds the objects in files.
@@ -143,7 +146,7 @@ func (s *Fixture) Case(ctx context.Context, subject *source.Object, r Request) (
 	old := s.old(subject)
 	c.Request = rego.Request{
 		Operation: r.Operation, Kind: subject.Kind, Namespace: namespace, Name: subject.Name(),
-		UserInfo: r.User, DryRun: r.DryRun,
+		UserInfo: r.User, DryRun: r.DryRun, Time: r.Time,
 	}
 	c.IgnoreSubjects = r.User.Username == "" && len(r.User.Groups) == 0
 	if c.Request.Operation == "" {

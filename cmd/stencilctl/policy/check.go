@@ -7,13 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/reports"
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
 	"github.com/vmstencil/stencil/rego"
 )
 
 func newCheck(streams cli.Streams) *cobra.Command {
 	var files sources
-	format := cli.NewFormat(cli.Table, cli.JSON, cli.YAML)
+	format := cli.NewFormat(cli.Table, cli.JSON, cli.YAML, cli.JUnit, cli.SARIF)
 	command := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "Check whether policies compile",
@@ -22,7 +23,8 @@ func newCheck(streams cli.Streams) *cobra.Command {
 Manifests are read strictly, parameters are checked against their schema, and modules are compiled as the cluster
 compiles them: types of input and parameters, references and built-in functions are checked. Tests are not run.`,
 		Example: `  stencilctl policy check policies/
-  helm template ./policies | stencilctl policy check -`,
+  helm template ./policies | stencilctl policy check -
+  stencilctl policy check policies/ -o sarif > policies.sarif`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, paths []string) error {
 			reader, err := files.reader(streams)
@@ -37,9 +39,14 @@ compiles them: types of input and parameters, references and built-in functions 
 			if err != nil {
 				return err
 			}
-			if !format.Is(cli.Table) {
+			switch {
+			case format.Is(cli.SARIF):
+				err = format.Write(streams.Out, sarifOf(found))
+			case format.Is(cli.JUnit):
+				err = cli.Internal(reports.WriteJUnit(streams.Out, suitesOf(policies, found)))
+			case !format.Is(cli.Table):
 				err = format.Write(streams.Out, checked{Policies: len(policies), Problems: found})
-			} else {
+			default:
 				printProblems(streams.Out, streams, found)
 				if len(found) == 0 {
 					fmt.Fprintf(streams.Out, "%s %s in order\n", streams.Paint(cli.Green, "ok"), cli.Count(len(policies), "policy", "policies"))
@@ -87,4 +94,30 @@ func check(ctx context.Context, policies []*source.Policy) ([]problem, error) {
 		found = append(found, problems...)
 	}
 	return found, nil
+}
+
+func sarifOf(problems []problem) *reports.Sarif {
+	var findings []reports.Finding
+	for _, p := range problems {
+		findings = append(findings, p.sarif())
+	}
+	return reports.SARIF(rules, findings)
+}
+
+// suitesOf returns a suite for each policy: a case for each of its problems, or one that passed.
+func suitesOf(policies []*source.Policy, problems []problem) []reports.Suite {
+	var suites []reports.Suite
+	for _, policy := range policies {
+		s := reports.Suite{Name: policy.Name(), File: policy.File}
+		for _, p := range problems {
+			if p.Policy == policy.Name() && p.File == policy.File {
+				s.Cases = append(s.Cases, p.junit())
+			}
+		}
+		if len(s.Cases) == 0 {
+			s.Cases = []reports.Case{{Name: "compiles", Class: policy.Name(), File: policy.File}}
+		}
+		suites = append(suites, s)
+	}
+	return suites
 }

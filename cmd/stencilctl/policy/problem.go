@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/reports"
 	"github.com/vmstencil/stencil/rego"
 )
 
@@ -142,4 +144,44 @@ func indentation(line string, column int) string {
 		}
 		return ' '
 	}, before)
+}
+
+// junit returns the problem as a test that could not run.
+func (p problem) junit() reports.Case {
+	c := reports.Case{Name: "compiles", Class: p.Policy, File: p.File, Error: p.String()}
+	if !p.unplaced {
+		c.Line = p.Row
+	}
+	return c
+}
+
+// rules are the codes of problems, and what else test finds, with their descriptions.
+var rules = []reports.Rule{
+	{ID: codeManifest, Text: "The manifest is invalid.", Level: reports.Error},
+	{ID: rego.CodeParse, Text: "The module is not valid Rego.", Level: reports.Error},
+	{ID: rego.CodeLimit, Text: "The module exceeds a limit.", Level: reports.Error},
+	{ID: rego.CodeEntry, Text: "An entry rule is missing or has the wrong form.", Level: reports.Error},
+	{ID: rego.CodeReference, Text: "The module refers to data that policies cannot read.", Level: reports.Error},
+	{ID: rego.CodeBuiltin, Text: "The module calls a function that is not available to policies.", Level: reports.Error},
+	{ID: rego.CodeType, Text: "A value has a wrong type, or a field does not exist.", Level: reports.Error},
+	{ID: rego.CodeCompile, Text: "The module does not compile.", Level: reports.Error},
+	{ID: rego.CodeMetadata, Text: "An annotation is invalid.", Level: reports.Error},
+	{ID: rego.CodeSchema, Text: "The schema of the parameters is invalid.", Level: reports.Error},
+	{ID: rego.CodeParameters, Text: "The parameters do not satisfy their schema.", Level: reports.Error},
+	{ID: ruleTest, Text: "A test of the policy failed.", Level: reports.Error},
+	{ID: ruleCoverage, Text: "The tests evaluate too little of the policy.", Level: reports.Error},
+}
+
+const ruleTest, ruleCoverage = "test", "coverage"
+
+// sarif returns the problem as a finding. Its column counts characters.
+func (p problem) sarif() reports.Finding {
+	f := reports.Finding{Rule: p.Code, Level: reports.Error, Message: p.Message, File: p.File, Row: p.Row, Column: p.Column, About: p.Field}
+	if before := p.Line[:min(max(p.caret-1, 0), len(p.Line))]; f.Column > 0 {
+		f.Column -= len(before) - utf8.RuneCountInString(before)
+	}
+	if p.unplaced {
+		f.Row, f.Column, f.Message = 0, 0, p.String()
+	}
+	return f
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/offline"
@@ -40,6 +42,7 @@ func (r *requests) register(command *cobra.Command) {
 	flags.StringVar(&r.user, "user", "", "user of the request; without --user and --group, the subjects of policies are ignored")
 	flags.StringSliceVar(&r.groups, "group", nil, "groups of the user")
 	flags.BoolVar(&r.request.DryRun, "dry-run", false, "the request is a dry run")
+	registerTime(flags, &r.request.Time)
 	_ = command.RegisterFlagCompletionFunc("operation", cobra.FixedCompletions([]string{offline.Create, offline.Update, offline.Delete}, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -89,4 +92,9 @@ func (r *requests) each(ctx context.Context, fixture *offline.Fixture, call func
 		}
 	}
 	return nil
+}
+
+// registerTime adds the flag --time.
+func registerTime(flags *pflag.FlagSet, at *time.Time) {
+	flags.TimeVar(at, "time", time.Time{}, []string{time.RFC3339}, "input.request.time, as in 2026-11-27T08:00:00Z; without it policies see null")
 }

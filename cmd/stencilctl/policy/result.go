@@ -17,15 +17,29 @@ type result struct {
 	Name      string `json:"name"`
 	Operation string `json:"operation"`
 	// Rendered is the template that the object was rendered from for the evaluation.
-	Rendered string            `json:"renderedFrom,omitempty"`
-	Allowed  bool              `json:"allowed"`
-	Denials  []violation       `json:"denials,omitempty"`
-	Warnings []violation       `json:"warnings,omitempty"`
-	Audited  []violation       `json:"audited,omitempty"`
-	Policies []evaluatedPolicy `json:"policies,omitempty"`
+	Rendered string      `json:"renderedFrom,omitempty"`
+	Allowed  bool        `json:"allowed"`
+	Denials  []violation `json:"denials,omitempty"`
+	// NewlyDenied are the denials that the policies in a cluster do not come to, NoLongerDenied those of theirs that these policies do not come to.
+	NewlyDenied    []violation       `json:"newlyDenied,omitempty"`
+	NoLongerDenied []violation       `json:"noLongerDenied,omitempty"`
+	Warnings       []violation       `json:"warnings,omitempty"`
+	Audited        []violation       `json:"audited,omitempty"`
+	Policies       []evaluatedPolicy `json:"policies,omitempty"`
 	// NotAsked are the policies that do not match the request.
 	NotAsked []string `json:"notAsked,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
+
+	// compared is true if NewlyDenied and NoLongerDenied are known.
+	compared bool
+}
+
+// failures returns the denials that a command fails for.
+func (v *result) failures() []violation {
+	if v.compared {
+		return v.NewlyDenied
+	}
+	return v.Denials
 }
 
 // violation is one finding of a policy.
@@ -96,6 +110,11 @@ func (v *result) print(w io.Writer, streams cli.Streams) {
 		rendered = ", rendered from template " + v.Rendered
 	}
 	fmt.Fprintf(w, "%s (%s%s): %s\n", streams.Paint(cli.Bold, v.object()), v.Operation, rendered, result)
+	if v.compared {
+		printViolations(w, streams, cli.Red, "newly denied", v.NewlyDenied)
+		printViolations(w, streams, cli.Green, "no longer denied", v.NoLongerDenied)
+		return
+	}
 	printViolations(w, streams, cli.Red, "deny", v.Denials)
 	printViolations(w, streams, cli.Yellow, "warn", v.Warnings)
 	printViolations(w, streams, cli.Cyan, "audit", v.Audited)

@@ -5,12 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
+	"github.com/vmstencil/stencil/cmd/stencilctl/reports"
+	"github.com/vmstencil/stencil/cmd/stencilctl/source"
+	policyspec "github.com/vmstencil/stencil/policies/spec"
 	"github.com/vmstencil/stencil/rego"
 )
 
@@ -21,11 +27,13 @@ type simulation struct {
 	cluster  cluster.Flags
 	policies []string
 	selector string
+	against  bool
+	time     time.Time
 	format   *cli.Format
 }
 
 func newSimulate(streams cli.Streams) *cobra.Command {
-	s := simulation{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.YAML)}
+	s := simulation{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.YAML, cli.JUnit, cli.SARIF)}
 	command := &cobra.Command{
 		Use:   "simulate -p FILE...",
 		Short: "Evaluate policies for the objects of a cluster",
@@ -34,8 +42,12 @@ func newSimulate(streams cli.Streams) *cobra.Command {
 Every object of the kinds in the policies is evaluated as if it were created now: in the namespace of the kubeconfig's
 context, in another one (-n), or in all (-A). The user of the request is unknown, so subjects in the policies' match are
 ignored. Reading needs permission to list the objects, and to get namespaces, templates, instance types, preferences and
-ControllerRevisions; the output lists what cannot be read.`,
+ControllerRevisions; the output lists what cannot be read.
+
+With --against-current the policies of the same names in the cluster are evaluated, too, and the output is about the
+difference: what would newly be denied, which is also what the command fails for, and what would no longer be denied.`,
 		Example: `  stencilctl policy simulate -p policy.yaml -A
+  stencilctl policy simulate -p policy.yaml -A --against-current
   stencilctl policy simulate -p policies/ -n shop --context production -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return s.run(command.Context()) },
@@ -43,6 +55,8 @@ ControllerRevisions; the output lists what cannot be read.`,
 	s.sources.register(command)
 	command.Flags().StringSliceVarP(&s.policies, "policy", "p", nil, "files or folders with policies")
 	command.Flags().StringVarP(&s.selector, "selector", "l", "", "labels of the objects, as kubectl takes them")
+	command.Flags().BoolVar(&s.against, "against-current", false, "compare with the policies of the same names in the cluster")
+	registerTime(command.Flags(), &s.time)
 	s.cluster.RegisterForAll(command.Flags())
 	s.format.Register(command, "output", "o")
 	return command
@@ -50,11 +64,14 @@ ControllerRevisions; the output lists what cannot be read.`,
 
 // simulated is the JSON and YAML output. Objects are those with findings.
 type simulated struct {
-	Evaluated int      `json:"judged"`
-	Denied    int      `json:"denied"`
-	Warned    int      `json:"warned"`
-	Audited   int      `json:"audited"`
-	Objects   []result `json:"objects"`
+	Evaluated int `json:"judged"`
+	Denied    int `json:"denied"`
+	Warned    int `json:"warned"`
+	Audited   int `json:"audited"`
+	// NewlyDenied and NoLongerDenied are the numbers of objects that would be denied now, or were, and not by the policies in the cluster.
+	NewlyDenied    *int     `json:"newlyDenied,omitempty"`
+	NoLongerDenied *int     `json:"noLongerDenied,omitempty"`
+	Objects        []result `json:"objects"`
 	// Missing are the objects that could not be read.
 	Missing []string `json:"missing,omitempty"`
 }
@@ -71,7 +88,7 @@ func (s *simulation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	engine, err := newEngine(ctx, s.streams, policies)
+	given, err := newEngine(ctx, s.streams, policies)
 	if err != nil {
 		return err
 	}
@@ -81,12 +98,21 @@ func (s *simulation) run(ctx context.Context) error {
 	}
 
 	found := simulated{Objects: []result{}}
+	var current *engine
+	if s.against {
+		if current, err = s.current(ctx, client, policies); err != nil {
+			return err
+		}
+		found.NewlyDenied, found.NoLongerDenied = new(int), new(int)
+	}
 	context := cluster.NewContext(client)
-	for _, kind := range engine.kinds() {
+	for _, kind := range given.kinds() {
 		err := client.List(ctx, resourcesOf[kind], s.selector, func(object map[string]any) error {
-			v, err := engine.evaluate(ctx, context.Case(ctx, kind, object), context)
-			if err == nil {
-				err = ctx.Err()
+			v, err := s.evaluate(ctx, given, context, kind, object)
+			if err == nil && current != nil {
+				var before result
+				before, err = s.evaluate(ctx, current, context, kind, object)
+				v.compare(&before)
 			}
 			if err == nil {
 				s.take(&found, v)
@@ -99,6 +125,88 @@ func (s *simulation) run(ctx context.Context) error {
 	}
 	found.Missing = context.Missing
 	return s.print(&found)
+}
+
+// sarif has the findings of all objects, by policy.
+func (found *simulated) sarif() *reports.Sarif {
+	var all []reports.Finding
+	for i := range found.Objects {
+		v := &found.Objects[i]
+		for _, list := range []struct {
+			level string
+			of    []violation
+		}{{reports.Error, v.failures()}, {reports.Warning, v.Warnings}, {reports.Note, v.Audited}} {
+			for _, each := range list.of {
+				all = append(all, reports.Finding{Rule: each.Policy, Level: list.level, Message: each.Text(), About: v.object()})
+			}
+		}
+	}
+	return reports.SARIF(nil, all)
+}
+
+// junit has a case for each object with findings. It failed if the object would be denied.
+func (found *simulated) junit() reports.Suite {
+	s := reports.Suite{Name: "simulate"}
+	for i := range found.Objects {
+		v := &found.Objects[i]
+		var denials []string
+		for _, each := range v.failures() {
+			denials = append(denials, each.text())
+		}
+		s.Cases = append(s.Cases, reports.Case{Name: v.object(), Class: v.Kind, Failure: strings.Join(denials, "\n")})
+	}
+	return s
+}
+
+func (s *simulation) evaluate(ctx context.Context, e *engine, from *cluster.Context, kind string, object map[string]any) (result, error) {
+	c := from.Case(ctx, kind, object)
+	c.Request.Time = s.time
+	v, err := e.evaluate(ctx, c, from)
+	if err == nil {
+		err = ctx.Err()
+	}
+	return v, err
+}
+
+// policyResource is the resource of policies in a cluster.
+var policyResource = v1alpha1.GroupVersion.WithResource("virtualmachinepolicies")
+
+// current compiles the policies in the cluster that have the names of others. One that does not compile there is left out.
+func (s *simulation) current(ctx context.Context, client *cluster.Client, policies []*source.Policy) (*engine, error) {
+	var stored []*source.Policy
+	for _, policy := range policies {
+		var read v1alpha1.VirtualMachinePolicy
+		found, err := client.GetInto(ctx, policyResource, "", policy.Name(), &read)
+		if err != nil {
+			return nil, cluster.Failed("reading VirtualMachinePolicy "+policy.Name(), err)
+		}
+		if !found {
+			continue
+		}
+		spec, problems := policyspec.Read(&read)
+		one := &source.Policy{File: "cluster", Spec: spec, Problems: problems}
+		if found, err := check(ctx, []*source.Policy{one}); err != nil {
+			return nil, err
+		} else if len(found) > 0 {
+			fmt.Fprintf(s.streams.Err, "%s policy %s in the cluster does not compile, and is compared as if it did not exist\n", s.streams.Paint(cli.Yellow, "note:"), policy.Name())
+			continue
+		}
+		stored = append(stored, one)
+	}
+	return newEngine(ctx, s.streams, stored)
+}
+
+// compare sets what would newly be denied and no longer be denied, compared with the result of the policies in force.
+func (v *result) compare(before *result) {
+	v.compared = true
+	v.NewlyDenied, v.NoLongerDenied = without(v.Denials, before.Denials), without(before.Denials, v.Denials)
+}
+
+// without returns the violations that others do not have, by policy, message and field.
+func without(all, others []violation) []violation {
+	return slices.DeleteFunc(slices.Clone(all), func(one violation) bool {
+		return slices.ContainsFunc(others, func(other violation) bool { return one.Policy == other.Policy && one.Finding == other.Finding })
+	})
 }
 
 var resourcesOf = map[string]schema.GroupVersionResource{
@@ -129,7 +237,19 @@ func (s *simulation) take(found *simulated, v result) {
 	case len(v.Audited) > 0:
 		found.Audited++
 	default:
-		return
+		if !v.compared {
+			return
+		}
+	}
+	if v.compared {
+		if len(v.NewlyDenied)+len(v.NoLongerDenied) == 0 {
+			return
+		}
+		if len(v.NewlyDenied) > 0 {
+			*found.NewlyDenied++
+		} else {
+			*found.NoLongerDenied++
+		}
 	}
 	if s.format.Is(cli.Table) {
 		v.print(s.streams.Out, s.streams)
@@ -143,13 +263,25 @@ func (s *simulation) print(found *simulated) error {
 		fmt.Fprintf(s.streams.Err, "%s %s\n", s.streams.Paint(cli.Yellow, "not read:"), missing)
 	}
 	var err error
-	if s.format.Is(cli.Table) {
+	switch {
+	case s.format.Is(cli.SARIF):
+		err = s.format.Write(s.streams.Out, found.sarif())
+	case s.format.Is(cli.JUnit):
+		err = cli.Internal(reports.WriteJUnit(s.streams.Out, []reports.Suite{found.junit()}))
+	case s.format.Is(cli.Table) && found.NewlyDenied != nil:
+		fmt.Fprintf(s.streams.Out, "%s evaluated: %d would newly be denied, %d no longer, %d would be denied in all\n",
+			cli.Count(found.Evaluated, "object was", "objects were"), *found.NewlyDenied, *found.NoLongerDenied, found.Denied)
+	case s.format.Is(cli.Table):
 		fmt.Fprintf(s.streams.Out, "%s evaluated: %d would be denied, %d warned about, %d only recorded\n",
 			cli.Count(found.Evaluated, "object was", "objects were"), found.Denied, found.Warned, found.Audited)
-	} else {
+	default:
 		err = s.format.Write(s.streams.Out, found)
 	}
-	if err == nil && found.Denied > 0 {
+	fails := found.Denied > 0
+	if found.NewlyDenied != nil {
+		fails = *found.NewlyDenied > 0
+	}
+	if err == nil && fails {
 		return cli.ErrFindings
 	}
 	return err

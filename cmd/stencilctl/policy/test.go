@@ -26,7 +26,7 @@ type testing struct {
 }
 
 func newTest(streams cli.Streams) *cobra.Command {
-	t := testing{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.JUnit)}
+	t := testing{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.JUnit, cli.SARIF)}
 	command := &cobra.Command{
 		Use:   "test FILE...",
 		Short: "Run the tests of policies",
@@ -113,16 +113,16 @@ func (t *testing) run(ctx context.Context, paths []string) error {
 	if err != nil {
 		return cli.Internal(err)
 	}
-	reports := []report{}
+	all := []report{}
 	good := true
 	for _, policy := range policies {
 		r, err := t.test(ctx, compiler, policy)
 		if err != nil {
 			return err
 		}
-		reports, good = append(reports, r), good && r.good()
+		all, good = append(all, r), good && r.good()
 	}
-	if err := t.print(reports); err != nil {
+	if err := t.print(all); err != nil {
 		return err
 	}
 	if !good {

@@ -1,34 +1,35 @@
 package policy
 
 import (
-	"encoding/xml"
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/reports"
 )
 
-func (t *testing) print(reports []report) error {
+func (t *testing) print(found []report) error {
 	switch {
 	case t.format.Is(cli.JSON):
-		return t.format.Write(t.streams.Out, reports)
+		return t.format.Write(t.streams.Out, found)
 	case t.format.Is(cli.JUnit):
-		return t.junit(reports)
+		return t.junit(found)
+	case t.format.Is(cli.SARIF):
+		return t.format.Write(t.streams.Out, t.sarif(found))
 	default:
-		t.table(reports)
+		t.table(found)
 		return nil
 	}
 }
 
 // table writes reports as text.
-func (t *testing) table(reports []report) {
+func (t *testing) table(found []report) {
 	out := t.streams.Out
 	var total report
 	bad := 0
-	for i := range reports {
-		r := &reports[i]
+	for i := range found {
+		r := &found[i]
 		total.Passed, total.Failed, total.Skipped = total.Passed+r.Passed, total.Failed+r.Failed, total.Skipped+r.Skipped
 		word := t.streams.Paint(cli.Green, "ok  ")
 		if !r.good() {
@@ -47,7 +48,7 @@ func (t *testing) table(reports []report) {
 			fmt.Fprintf(out, "      less than %s %% is evaluated\n", percent(t.minimum))
 		}
 	}
-	fmt.Fprintf(out, "%s: %s", cli.Count(len(reports), "policy", "policies"), total.counts())
+	fmt.Fprintf(out, "%s: %s", cli.Count(len(found), "policy", "policies"), total.counts())
 	if bad > 0 {
 		fmt.Fprintf(out, ", %s", t.streams.Paint(cli.Red, cli.Count(bad, "policy is not in order", "policies are not in order")))
 	}
@@ -118,96 +119,57 @@ func ranges(rows []int) string {
 	return strings.Join(parts, ",")
 }
 
-// The elements of JUnit's XML, as CI systems read it.
-type (
-	junitSuites struct {
-		XMLName  xml.Name     `xml:"testsuites"`
-		Tests    int          `xml:"tests,attr"`
-		Failures int          `xml:"failures,attr"`
-		Errors   int          `xml:"errors,attr"`
-		Suites   []junitSuite `xml:"testsuite"`
+func (t *testing) junit(found []report) error {
+	var suites []reports.Suite
+	for i := range found {
+		suites = append(suites, t.junitSuite(&found[i]))
 	}
-	junitSuite struct {
-		Name     string      `xml:"name,attr"`
-		File     string      `xml:"file,attr"`
-		Tests    int         `xml:"tests,attr"`
-		Failures int         `xml:"failures,attr"`
-		Errors   int         `xml:"errors,attr"`
-		Skipped  int         `xml:"skipped,attr"`
-		Time     string      `xml:"time,attr"`
-		Cases    []junitCase `xml:"testcase"`
-	}
-	junitCase struct {
-		Name    string        `xml:"name,attr"`
-		Class   string        `xml:"classname,attr"`
-		File    string        `xml:"file,attr,omitempty"`
-		Line    int           `xml:"line,attr,omitempty"`
-		Time    string        `xml:"time,attr"`
-		Failure *junitMessage `xml:"failure"`
-		Error   *junitMessage `xml:"error"`
-		Skipped *struct{}     `xml:"skipped"`
-	}
-	junitMessage struct {
-		Message string `xml:"message,attr"`
-		Text    string `xml:",chardata"`
-	}
-)
-
-func (t *testing) junit(reports []report) error {
-	var all junitSuites
-	for i := range reports {
-		s := t.junitSuite(&reports[i])
-		all.Tests, all.Failures, all.Errors = all.Tests+s.Tests, all.Failures+s.Failures, all.Errors+s.Errors
-		all.Suites = append(all.Suites, s)
-	}
-	raw, err := xml.MarshalIndent(all, "", "  ")
-	if err == nil {
-		_, err = fmt.Fprintf(t.streams.Out, "%s%s\n", xml.Header, raw)
-	}
-	return cli.Internal(err)
+	return cli.Internal(reports.WriteJUnit(t.streams.Out, suites))
 }
 
-// junitSuite converts tests to cases. Each problem, and coverage that is too low, becomes a
-// failing case.
-func (t *testing) junitSuite(r *report) junitSuite {
-	s := junitSuite{Name: r.Policy, File: r.File, Skipped: r.Skipped}
-	var took time.Duration
+// junitSuite converts tests to cases. Each problem, and coverage that is too low, becomes a failing case.
+func (t *testing) junitSuite(r *report) reports.Suite {
+	s := reports.Suite{Name: r.Policy, File: r.File}
 	for _, each := range r.Tests {
-		took += each.duration
-		c := junitCase{Name: each.Name, Class: r.Policy, File: each.File, Line: each.Row, Time: seconds(each.duration)}
-		switch each.Outcome {
-		case testFailed:
-			c.Failure = message(each.Failure)
-		case testSkipped:
-			c.Skipped = &struct{}{}
-		}
-		s.Cases = append(s.Cases, c)
-	}
-	for _, p := range r.Problems {
-		s.Cases = append(s.Cases, junitCase{Name: "compiles", Class: r.Policy, File: p.File, Line: p.Row, Time: seconds(0), Error: message(p.String())})
-	}
-	if r.Coverage != nil && r.Coverage.TooLow {
-		s.Cases = append(s.Cases, junitCase{
-			Name: "coverage", Class: r.Policy, File: r.File, Time: seconds(0),
-			Failure: message(fmt.Sprintf("%s %% are covered, less than %s %%; not evaluated: rows %s", percent(r.Coverage.Percent), percent(t.minimum), ranges(r.Coverage.NotCovered))),
+		s.Cases = append(s.Cases, reports.Case{
+			Name: each.Name, Class: r.Policy, File: each.File, Line: each.Row, Duration: each.duration,
+			Failure: each.Failure, Skipped: each.Outcome == testSkipped,
 		})
 	}
-	for _, c := range s.Cases {
-		s.Tests++
-		if c.Failure != nil {
-			s.Failures++
-		}
-		if c.Error != nil {
-			s.Errors++
-		}
+	for _, p := range r.Problems {
+		s.Cases = append(s.Cases, p.junit())
 	}
-	s.Time = seconds(took)
+	if r.Coverage != nil && r.Coverage.TooLow {
+		s.Cases = append(s.Cases, reports.Case{Name: "coverage", Class: r.Policy, File: r.File, Failure: t.lowCoverage(r)})
+	}
 	return s
 }
 
-func message(text string) *junitMessage {
-	first, _, _ := strings.Cut(text, "\n")
-	return &junitMessage{Message: first, Text: text}
+func (t *testing) lowCoverage(r *report) string {
+	return fmt.Sprintf("%s %% are covered, less than %s %%; not evaluated: rows %s", percent(r.Coverage.Percent), percent(t.minimum), ranges(r.Coverage.NotCovered))
 }
 
-func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 6, 64) }
+// sarif has the problems, the tests that failed, and coverage that is too low.
+func (t *testing) sarif(found []report) *reports.Sarif {
+	var all []reports.Finding
+	for i := range found {
+		r := &found[i]
+		for _, p := range r.Problems {
+			all = append(all, p.sarif())
+		}
+		for _, each := range r.Tests {
+			if each.Outcome != testFailed {
+				continue
+			}
+			f := reports.Finding{Rule: ruleTest, Level: reports.Error, Message: each.Name + ": " + each.Failure, File: each.File, Row: each.Row, About: r.Policy}
+			if f.File == "" {
+				f.File = r.File
+			}
+			all = append(all, f)
+		}
+		if r.Coverage != nil && r.Coverage.TooLow {
+			all = append(all, reports.Finding{Rule: ruleCoverage, Level: reports.Error, Message: t.lowCoverage(r), File: r.File, About: r.Policy})
+		}
+	}
+	return reports.SARIF(rules, all)
+}

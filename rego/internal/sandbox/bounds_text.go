@@ -99,12 +99,17 @@ func interpolated(operands []*ast.Term) error {
 	return nil
 }
 
+// replaced bounds the result of replace, and the text that is searched for: preparing the search takes time quadratic in its length
+// (strings.NewReplacer).
 func replaced(operands []*ast.Term) error {
 	text, isText := operands[0].Value.(ast.String)
 	old, isOld := operands[1].Value.(ast.String)
 	by, isBy := operands[2].Value.(ast.String)
 	if !isText || !isOld || !isBy {
 		return nil
+	}
+	if err := tooMuch(len(old) * len(old)); err != nil {
+		return err
 	}
 	if n := strings.Count(string(text), string(old)); n > 0 && len(text)+n*(len(by)-len(old)) > maxText {
 		return errLongText
@@ -118,9 +123,14 @@ func replacedMany(operands []*ast.Term) error {
 	if !isObject || !isText {
 		return nil
 	}
-	length := len(text)
+	// Counting takes as long as replacing.
+	if err := tooMuch(patterns.Len() * len(text)); err != nil {
+		return err
+	}
+	length, prepared := len(text), 0
 	patterns.Foreach(func(old, by *ast.Term) {
 		pattern, isPattern := old.Value.(ast.String)
+		prepared = max(prepared, len(pattern))
 		if isPattern && length <= maxText {
 			length += strings.Count(string(text), string(pattern)) * lengthOf(by)
 		}
@@ -128,7 +138,7 @@ func replacedMany(operands []*ast.Term) error {
 	if length > maxText {
 		return errLongText
 	}
-	return tooMuch(patterns.Len() * len(text))
+	return tooMuch(prepared * prepared)
 }
 
 // printed bounds the length of a value as JSON, in which a byte may be escaped as six.

@@ -143,6 +143,42 @@ func TestSimulate(t *testing.T) {
 			}
 		}
 	})
+	t.Run("for code hosts", func(t *testing.T) {
+		got := run(t, plane.Admin(), "policy", "simulate", "-A", "-o", "sarif", "-p", write(t, "p.yaml", policies()))
+		var log struct {
+			Runs []struct {
+				Results []struct {
+					RuleID, Level string
+					Message       struct{ Text string }
+					Locations     []struct {
+						LogicalLocations []struct{ FullyQualifiedName string }
+					}
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(got.output), &log); err != nil || got.code != 1 {
+			t.Fatalf("%v, exit code %d: %s", err, got.code, got.output)
+		}
+		var lines []string
+		for _, r := range log.Runs[0].Results {
+			lines = append(lines, fmt.Sprintf("%s %s %s", r.Level, r.RuleID, r.Locations[0].LogicalLocations[0].FullyQualifiedName))
+		}
+		slices.Sort(lines)
+		want := []string{
+			"error processors VirtualMachine bank/huge", "error processors VirtualMachine shop/large", "error processors VirtualMachine shop/lost",
+			"error processors VirtualMachine shop/sized", "note described VirtualMachineTemplate golden/windows", "warning linux VirtualMachine bank/pane",
+		}
+		if diff := cmp.Diff(want, lines); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+	t.Run("for CI systems", func(t *testing.T) {
+		got := run(t, plane.Admin(), "policy", "simulate", "-A", "-o", "junit", "-p", write(t, "p.yaml", policies()))
+		if got.code != 1 || !strings.Contains(got.output, `<testsuites tests="6" failures="4" errors="0">`) ||
+			!strings.Contains(got.output, `<failure message="processors (medium): it has 16 processors">`) {
+			t.Errorf("exit code %d: %s", got.code, got.output)
+		}
+	})
 	t.Run("few rights", func(t *testing.T) {
 		user := harness.User(t, plane, "clerk")
 		rule := rbacv1.PolicyRule{
@@ -166,6 +202,49 @@ func TestSimulate(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+}
+
+// A policy is compared with the one of its name in the cluster.
+func TestSimulateAgainstTheCurrentPolicy(t *testing.T) {
+	plane := shared.Plane(t)
+	namespace := harness.Namespace(t, plane, "against")
+	name := "sizes-of-" + namespace
+	policy := func(atMost int) string {
+		source := fmt.Sprintf("package sizes\n\ndeny contains \"too large\" if input.object.spec.template.spec.domain.cpu.cores > %d\n\ndeny contains \"no owner\" if not input.object.metadata.labels.owner\n", atMost)
+		return gen.Manifest(gen.Policy(name, source, gen.Spec(`match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+namespace+`}}}`)))
+	}
+	owned := gen.Label("owner", "ada")
+	small, large := vm(namespace, "small", cores(2)), vm(namespace, "large", cores(8))
+	for _, each := range []*unstructured.Unstructured{small, large} {
+		owned(each)
+	}
+	apply(t, gen.Manifest(small, large, vm(namespace, "free", cores(1))))
+	against := func(atMost int) result {
+		return run(t, plane.Admin(), "policy", "simulate", "-n", namespace, "-p", write(t, "p.yaml", policy(atMost)), "--against-current")
+	}
+	const summary = "3 objects were evaluated: %d would newly be denied, %d no longer, %d would be denied in all\n"
+	if got, want := against(4), fmt.Sprintf(summary, 2, 0, 2); got.code != 1 || !strings.HasSuffix(got.output, want) {
+		t.Errorf("without one in the cluster: exit code %d: %s", got.code, got.output)
+	}
+	apply(t, policy(4))
+	t.Cleanup(func() { harness.Must(t, plane, nil, "", "delete", "virtualmachinepolicy", name) })
+	for _, tc := range []struct {
+		atMost, code int
+		want         string
+	}{
+		{4, 0, fmt.Sprintf(summary, 0, 0, 2)},
+		{8, 0, "VirtualMachine " + namespace + "/large (CREATE): allowed\n  no longer denied " + name + " (medium): too large\n" + fmt.Sprintf(summary, 0, 1, 1)},
+		{1, 1, "VirtualMachine " + namespace + "/small (CREATE): denied\n  newly denied " + name + " (medium): too large\n" + fmt.Sprintf(summary, 1, 0, 3)},
+	} {
+		if got := against(tc.atMost); got.code != tc.code || got.output != tc.want {
+			t.Errorf("at most %d: exit code %d, want %d:\n%s\nwant:\n%s%s", tc.atMost, got.code, tc.code, got.output, tc.want, got.problems)
+		}
+	}
+	user := harness.User(t, plane, "reader-of-"+namespace)
+	harness.Grant(t, plane, user, namespace, rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"list"}})
+	if got := run(t, user, "policy", "simulate", "-n", namespace, "-p", write(t, "p.yaml", policy(4)), "--against-current"); got.code != 3 || !strings.Contains(got.problems, "reading VirtualMachinePolicy "+name) {
+		t.Errorf("exit code %d: %s", got.code, got.problems)
+	}
 }
 
 func TestSimulateReadsManyPages(t *testing.T) {
