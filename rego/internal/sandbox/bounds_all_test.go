@@ -97,7 +97,14 @@ func TestNoCallTakesLong(t *testing.T) {
 		var each func(with []*ast.Term, called []string)
 		each = func(with []*ast.Term, called []string) {
 			if len(with) == arity {
-				if took := call(b, with); took > longest {
+				took := call(b, with)
+				// What is slow by chance, as by a collection of garbage, is not slow again.
+				for range 3 {
+					if took > slowest*unit {
+						took = min(took, call(b, with))
+					}
+				}
+				if took > longest {
 					longest, names = took, append([]string(nil), called...)
 				}
 				return
