@@ -43,7 +43,7 @@ func (r release) build(ctx context.Context, p program, on platform) ([]byte, err
 		}
 	}
 	if p.cgo {
-		if err := r.checkLinked(p, content); err != nil {
+		if err := r.checkLinked(p, on, content); err != nil {
 			return nil, fmt.Errorf("checking %s for %s: %w", p.name, on, err)
 		}
 	}

@@ -17,9 +17,6 @@ import (
 	"github.com/vmstencil/stencil/hack/release/debian"
 )
 
-// debianPlatform is the platform of the packages.
-var debianPlatform = platform{"linux", "amd64"}
-
 // debianDefaulter is stencil-defaulter with Debian's libvirt and QEMU.
 var debianDefaulter = program{
 	name:   "stencil-defaulter",
@@ -45,7 +42,7 @@ var lockFolder = filepath.Join("hack", "release", "debian")
 
 // lock updates the lock files.
 func (r release) lock(ctx context.Context) error {
-	for _, set := range []debian.Set{debian.Defaulter, debian.Toolchain} {
+	for _, set := range append(slices.Clone(debian.Defaulters), debian.Toolchain) {
 		lock, err := set.Resolve(ctx, r.debian.Mirror, time.Now())
 		if err != nil {
 			return fmt.Errorf("%s: %w", set.File, err)
@@ -67,8 +64,11 @@ func (r *release) addDefaulter(ctx context.Context, packages bool, reference str
 		r.debian.Cache = filepath.Join(caches, "stencil", "debian")
 	}
 	if packages {
-		if r.packages, err = debian.Defaulter.Lock(); err != nil {
-			return err
+		r.packages = map[platform]*debian.Lock{}
+		for _, set := range debian.Defaulters {
+			if r.packages[platform{"linux", set.Architecture}], err = set.Lock(); err != nil {
+				return fmt.Errorf("%s: %w", set.File, err)
+			}
 		}
 	}
 	if reference != "" {
@@ -92,9 +92,13 @@ func (r release) all() []program {
 	return all
 }
 
-// packaged returns the files of the Debian packages.
-func (r release) packaged(ctx context.Context) ([]entry, error) {
-	files, err := r.debian.Files(ctx, r.packages)
+// packaged returns the files of the Debian packages for a platform.
+func (r release) packaged(ctx context.Context, on platform) ([]entry, error) {
+	lock := r.packages[on]
+	if lock == nil {
+		return nil, fmt.Errorf("there are no Debian packages for %s: leave it out with -platforms, or -defaulter", on)
+	}
+	files, err := r.debian.Files(ctx, lock)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +117,10 @@ func (r release) addDependencies(predicate *provenance) error {
 			definition.ResolvedDependencies = append(definition.ResolvedDependencies, resource{URI: each.URL(), Digest: map[string]string{"sha256": each.SHA256}})
 		}
 	}
-	if r.packages != nil {
-		add(r.packages)
+	for _, on := range r.images {
+		if lock := r.packages[on]; lock != nil {
+			add(lock)
+		}
 	}
 	if r.launcher != nil {
 		definition.ResolvedDependencies = append(definition.ResolvedDependencies, r.launcher.dependency())
@@ -133,16 +139,18 @@ func (r release) addDependencies(predicate *provenance) error {
 }
 
 // checkLinked returns an error if a program does not run with the C library of its image.
-func (r release) checkLinked(p program, binary []byte) error {
+func (r release) checkLinked(p program, on platform, binary []byte) error {
 	if p.launcher {
 		return checkLibc(binary, launcherLibc)
 	}
-	for _, each := range r.packages.Packages {
-		if each.Name == "libc6" {
-			return checkLibc(binary, each.Version)
+	if lock := r.packages[on]; lock != nil {
+		for _, each := range lock.Packages {
+			if each.Name == "libc6" {
+				return checkLibc(binary, each.Version)
+			}
 		}
 	}
-	return errors.New("the packages have no C library")
+	return fmt.Errorf("the packages for %s have no C library", on)
 }
 
 // libraries are those of glibc, with which programs may be linked.

@@ -51,19 +51,23 @@ func deb(t *testing.T, name, path, content string) []byte {
 	return []byte(text.String())
 }
 
+// debianPlatform is the platform of the small packages.
+var debianPlatform = platform{"linux", "amd64"}
+
 // withDefaulter returns a release with a small stencil-defaulter, which is linked with C, and with small packages.
 func withDefaulter(t *testing.T, libc string) release {
 	t.Helper()
 	r := of(t, checkout(t))
 	write(t, r.root, "cmd/stencil-defaulter/go.mod", "module example.com/small/defaulter\n\ngo 1.26.0\n")
 	write(t, r.root, "cmd/stencil-defaulter/main.go", "package main\n\nimport \"C\"\n\nvar version string\n\nfunc main() { println(version) }\n")
-	r.images, r.clients, r.packages = []platform{debianPlatform}, nil, &debian.Lock{Snapshot: "20261126T000000Z"}
+	lock := &debian.Lock{Snapshot: "20261126T000000Z"}
+	r.images, r.clients, r.packages = []platform{debianPlatform}, nil, map[platform]*debian.Lock{debianPlatform: lock}
 	contents := map[string][]byte{}
 	for _, p := range []debian.Package{{Name: "libc6", Version: libc, Architecture: "amd64"}, {Name: "libvirt0", Version: "9.0.0-4+deb12u2", Architecture: "amd64"}} {
 		content := deb(t, p.Name, "./usr/lib/"+p.Name+".so", "library")
 		p.Path, p.Size, p.SHA256 = "debian/pool/"+p.Name+".deb", int64(len(content)), fmt.Sprintf("%x", sha256.Sum256(content))
 		contents["/"+p.Path] = content
-		r.packages.Packages = append(r.packages.Packages, p)
+		lock.Packages = append(lock.Packages, p)
 	}
 	mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) { _, _ = w.Write(contents[request.URL.Path]) }))
 	t.Cleanup(mirror.Close)
@@ -131,7 +135,7 @@ func TestDebianPackagesAreInSBOMAndProvenance(t *testing.T) {
 	for _, each := range predicate.BuildDefinition.ResolvedDependencies {
 		digests[each.URI] = each.Digest["sha256"]
 	}
-	for _, p := range r.packages.Packages {
+	for _, p := range r.packages[debianPlatform].Packages {
 		if found[p.URL()] != p.SHA256 || digests[p.URL()] != p.SHA256 {
 			t.Errorf("%s has checksum %q in the SBOM and %q in the provenance, want %q", p.URL(), found[p.URL()], digests[p.URL()], p.SHA256)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -32,8 +33,8 @@ const (
 type origin struct {
 	version, revision string
 	created           time.Time
-	// packages are the Debian packages in the image of stencil-defaulter. Without them, there is no such image.
-	packages *debian.Lock
+	// packages are the Debian packages for each platform in the image of stencil-defaulter. Without them, there is no such image.
+	packages map[platform]*debian.Lock
 	// launcher is the image on which the other image of stencil-defaulter is. Without it, there is no such image.
 	launcher *launcher
 }
@@ -61,23 +62,29 @@ func (o origin) labelsOf(p program) map[string]string {
 	return labels
 }
 
-// index returns the image of a program for several platforms, whose files are in addition to those of base.
-func (o origin) index(p program, binaries map[platform][]byte, platforms []platform, base []entry) (v1.ImageIndex, error) {
+// index returns the image of a program for the platforms of images.
+func (r release) index(ctx context.Context, p program, binaries map[platform][]byte) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(v1.ImageIndex(empty.Index), types.OCIImageIndex)
-	for _, on := range platforms {
+	for _, on := range r.images {
 		var image v1.Image
 		var err error
-		if p.launcher {
-			image, err = o.onLauncher(p, on, binaries[on])
-		} else {
-			image, err = o.image(p, on, binaries[on], base)
+		switch {
+		case p.launcher:
+			image, err = r.onLauncher(p, on, binaries[on])
+		case p.debian:
+			var base []entry
+			if base, err = r.packaged(ctx, on); err == nil {
+				image, err = r.image(p, on, binaries[on], base)
+			}
+		default:
+			image, err = r.image(p, on, binaries[on], nil)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("making the image of %s for %s: %w", p.name, on, err)
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: on.os, Architecture: on.arch}}})
 	}
-	annotated, ok := mutate.Annotations(index, o.labelsOf(p)).(v1.ImageIndex)
+	annotated, ok := mutate.Annotations(index, r.labelsOf(p)).(v1.ImageIndex)
 	if !ok {
 		return nil, fmt.Errorf("annotating the index of %s: it is no index", p.name)
 	}
@@ -103,7 +110,7 @@ func (o origin) image(p program, on platform, binary []byte, base []entry) (v1.I
 		return nil, err
 	}
 	if len(base) > 0 {
-		if image, err = o.append(image, types.OCILayer, "the packages of hack/release/debian/defaulter.lock", base...); err != nil {
+		if image, err = o.append(image, types.OCILayer, "the packages of hack/release/debian/defaulter-"+on.arch+".lock", base...); err != nil {
 			return nil, err
 		}
 	}

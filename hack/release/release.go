@@ -109,15 +109,9 @@ func (r release) write(ctx context.Context) error {
 func (r release) programs(ctx context.Context) (digests map[string]v1.Hash, archives []archive, err error) {
 	digests = map[string]v1.Hash{}
 	for _, each := range r.all() {
-		images, wanted, base := r.images, slices.Clone(r.images), []entry(nil)
-		switch {
-		case each.name == client:
+		wanted := slices.Clone(r.images)
+		if each.name == client {
 			wanted = append(wanted, r.clients...)
-		case each.debian:
-			images, wanted = []platform{debianPlatform}, []platform{debianPlatform}
-			if base, err = r.packaged(ctx); err != nil {
-				return nil, nil, err
-			}
 		}
 		binaries := map[platform][]byte{}
 		for _, on := range wanted {
@@ -131,7 +125,7 @@ func (r release) programs(ctx context.Context) (digests map[string]v1.Hash, arch
 				return nil, nil, err
 			}
 		}
-		index, err := r.index(each, binaries, images, base)
+		index, err := r.index(ctx, each, binaries)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -86,7 +86,7 @@ func (o origin) sbom(p program, on platform, binary []byte) ([]byte, error) {
 		addModule(authoritiesModule, version)
 	}
 	if p.debian {
-		for _, each := range o.packages.Packages {
+		for _, each := range o.packages[on].Packages {
 			added := add(each.Name, each.Version, &spdx.PackageExternalReference{Category: spdx.CategoryPackageManager, RefType: common.TypePackageManagerPURL, Locator: each.URL()})
 			added.PackageChecksums = []spdx.Checksum{{Algorithm: spdx.SHA256, Value: each.SHA256}}
 		}

@@ -67,7 +67,7 @@ func TestTheToolchainBuildsStencilDefaulter(t *testing.T) {
 			}
 			built[on], now[on] = binary, binary
 		}
-		index, err := r.index(launcherDefaulter, now, r.images, nil)
+		index, err := r.index(t.Context(), launcherDefaulter, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,5 +148,45 @@ func TestProgramsForARM64Run(t *testing.T) {
 			}
 			printsVersion(t, binary, []string{filepath.Join(r.toolchain.folder, "usr", "bin", emulator)})
 		})
+	}
+}
+
+// TestPackagesForARM64 runs QEMU and stencil-defaulter with the packages for arm64, by an emulator.
+func TestPackagesForARM64(t *testing.T) {
+	r := of(t, "../..")
+	r.debian = debian.Source{Mirror: defaultMirror, Archive: defaultArchive}
+	if err := r.addDefaulter(t.Context(), true, ""); err != nil {
+		t.Fatal(err)
+	}
+	on := platform{"linux", "arm64"}
+	files, err := r.packaged(t.Context(), on)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, err := r.build(t.Context(), debianDefaulter, on)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	for _, each := range append(files, entry{name: "stencil-defaulter", mode: 0o755, content: binary}) {
+		path := filepath.Join(root, each.name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if each.link != "" {
+			err = os.Symlink(each.link, path)
+		} else {
+			err = os.WriteFile(path, each.content, os.FileMode(each.mode))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// libvirt is loaded when the program runs, so that it needs another one: QEMU is linked with most libraries of the image.
+	for program, want := range map[string]string{"stencil-defaulter": "v1.2.3", "usr/bin/qemu-system-x86_64": "QEMU emulator version 7.2."} {
+		command := exec.CommandContext(t.Context(), filepath.Join(r.toolchain.folder, "usr", "bin", emulator), "-L", root, filepath.Join(root, program), "--version")
+		if output, err := command.CombinedOutput(); err != nil || !strings.Contains(string(output), want) {
+			t.Errorf("%s prints %q, %v; want %s", program, output, err, want)
+		}
 	}
 }

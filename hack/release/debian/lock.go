@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -46,6 +47,8 @@ type Lock struct {
 	Snapshot string
 	// Distribution is that of all packages.
 	Distribution string
+	// Architecture is that of the packages that are not for all: amd64 or arm64.
+	Architecture string
 	// Packages are sorted by name.
 	Packages []Package
 }
@@ -117,8 +120,10 @@ func (l *Lock) parse(fields []string) error {
 		return fmt.Errorf("%q is no name of a package", p.Name)
 	case !versionPattern.MatchString(p.Version):
 		return fmt.Errorf("%q is no version of a package", p.Version)
-	case p.Architecture != architecture && p.Architecture != "all":
-		return fmt.Errorf("architecture %q: want %s or all", p.Architecture, architecture)
+	case !slices.Contains([]string{"amd64", "arm64", "all"}, p.Architecture):
+		return fmt.Errorf("architecture %q: want amd64, arm64 or all", p.Architecture)
+	case p.Architecture != "all" && l.Architecture != "" && p.Architecture != l.Architecture:
+		return fmt.Errorf("architecture %q: packages before are for %s", p.Architecture, l.Architecture)
 	case err != nil || len(sum) != 32 || strings.ToLower(p.SHA256) != p.SHA256:
 		return fmt.Errorf("%q is no SHA-256 in lower case", p.SHA256)
 	case !pathPattern.MatchString(p.Path) || !fs.ValidPath(p.Path):
@@ -126,6 +131,9 @@ func (l *Lock) parse(fields []string) error {
 	}
 	if n := len(l.Packages); n > 0 && l.Packages[n-1].Name >= p.Name {
 		return fmt.Errorf("%s is after %s: packages are sorted by name, each once", p.Name, l.Packages[n-1].Name)
+	}
+	if p.Architecture != "all" {
+		l.Architecture = p.Architecture
 	}
 	l.Packages = append(l.Packages, p)
 	return nil

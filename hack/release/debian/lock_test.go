@@ -9,13 +9,13 @@ import (
 )
 
 func TestTheLockFiles(t *testing.T) {
-	for _, set := range []Set{Defaulter, Toolchain} {
+	for _, set := range append(slices.Clone(Defaulters), Toolchain) {
 		t.Run(set.File, func(t *testing.T) {
 			lock, err := set.Lock()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if text := lock.Marshal(); !bytes.Equal(text, set.text) || lock.Distribution != set.distribution {
+			if text := lock.Marshal(); !bytes.Equal(text, set.text) || lock.Distribution != set.distribution || lock.Architecture != set.Architecture {
 				t.Errorf("it is not what is written: \n%s", text)
 			}
 			found := map[string]bool{}
@@ -63,6 +63,7 @@ func TestLockFilesThatAreRejected(t *testing.T) {
 		"another time":           {"snapshot yesterday\n", "line 1 of the lock file: want snapshot and a time"},
 		"a field too few":        {snapshot + line(" amd64", ""), "line 3 of the lock file: 5 fields"},
 		"another architecture":   {snapshot + line("amd64", "riscv64"), `architecture "riscv64"`},
+		"two architectures":      {snapshot + line() + line("amd64", "arm64", "zlib1g ", "zlib2g "), `architecture "arm64": packages before are for amd64`},
 		"a size that is no size": {snapshot + line(" 100 ", " 1e9 "), `size "1e9"`},
 		"a large package":        {snapshot + line(" 100 ", " 67108865 "), "up to 67108864"},
 		"a short checksum":       {snapshot + line(sum, sum[2:]), "is no SHA-256"},
@@ -93,7 +94,7 @@ func many(line func(...string) string) string {
 func TestWhatAptPrintsIsLocked(t *testing.T) {
 	sum := strings.Repeat("0a", 32)
 	at := time.Date(2026, 11, 26, 12, 0, 0, 0, time.FixedZone("", 3600))
-	lock, err := Defaulter.lockOf("'https://deb.debian.org/debian/pool/main/z/zlib/zlib1g_1.2%2bx_amd64.deb' zlib1g_1%3a1.2+x_amd64.deb 86684 SHA256:"+sum+"\n"+
+	lock, err := Defaulters[0].lockOf("'https://deb.debian.org/debian/pool/main/z/zlib/zlib1g_1.2%2bx_amd64.deb' zlib1g_1%3a1.2+x_amd64.deb 86684 SHA256:"+sum+"\n"+
 		"'https://deb.debian.org/debian/pool/main/a/adduser/adduser_3_all.deb' adduser_3_all.deb 5 SHA256:"+sum+"\n"+
 		"'http://mirror.example.com/x/debian-security/pool/updates/main/o/libssl3_3_amd64.deb' libssl3_3_amd64.deb 7 SHA256:"+sum+"\n", at)
 	if err != nil {
@@ -104,7 +105,7 @@ func TestWhatAptPrintsIsLocked(t *testing.T) {
 	if got := string(lock.Marshal()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if _, err := Defaulter.lockOf("'https://deb.debian.org/debian/pool/z.deb' z_1_all.deb 5 MD5Sum:00\n", at); err == nil || !strings.Contains(err.Error(), "apt-get printed") {
+	if _, err := Defaulters[0].lockOf("'https://deb.debian.org/debian/pool/z.deb' z_1_all.deb 5 MD5Sum:00\n", at); err == nil || !strings.Contains(err.Error(), "apt-get printed") {
 		t.Errorf("a line without SHA-256: error %v", err)
 	}
 }

@@ -13,11 +13,8 @@ import (
 	"time"
 )
 
-const (
-	architecture = "amd64"
-	// keyring has the keys with which Debian signs its indexes.
-	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
-)
+// keyring has the keys with which Debian signs its indexes.
+const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 // uriPattern is a line of apt-get --print-uris: address, name of the file with an escaped version, size, and checksum.
 var uriPattern = regexp.MustCompile(`^'[a-z]+://.*/(debian(?:-security)?/pool/\S+\.deb)' ([^_ ]+)_([^_ ]+)_([a-z0-9]+)\.deb (\d+) SHA256:([0-9a-f]{64})$`)
@@ -32,7 +29,7 @@ func (s Set) Resolve(ctx context.Context, mirror string, at time.Time) (*Lock, e
 	defer os.RemoveAll(folder)
 	var sources strings.Builder
 	for _, each := range s.archives {
-		fmt.Fprintf(&sources, "deb [arch=%s signed-by=%s] %s/%s main\n", architecture, keyring, mirror, each)
+		fmt.Fprintf(&sources, "deb [arch=%s signed-by=%s] %s/%s main\n", s.Architecture, keyring, mirror, each)
 	}
 	list, status := filepath.Join(folder, "sources.list"), filepath.Join(folder, "status")
 	for path, content := range map[string]string{list: sources.String(), status: ""} {
@@ -49,7 +46,7 @@ func (s Set) Resolve(ctx context.Context, mirror string, at time.Time) (*Lock, e
 	for _, each := range []string{
 		"Dir::State=" + filepath.Join(folder, "state"), "Dir::State::status=" + status, "Dir::Cache=" + filepath.Join(folder, "cache"),
 		"Dir::Etc::sourcelist=" + list, "Dir::Etc::sourceparts=" + filepath.Join(folder, "parts"), "Dir::Etc::preferencesparts=" + filepath.Join(folder, "parts"),
-		"APT::Architecture=" + architecture, "APT::Architectures=" + architecture, "APT::Sandbox::User=", "Acquire::ForceHash=SHA256", "Acquire::Languages=none",
+		"APT::Architecture=" + s.Architecture, "APT::Architectures=" + s.Architecture, "APT::Sandbox::User=", "Acquire::ForceHash=SHA256", "Acquire::Languages=none",
 	} {
 		options = append(options, "-o", each)
 	}

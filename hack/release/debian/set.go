@@ -8,6 +8,8 @@ import (
 type Set struct {
 	// File is the name of the lock file in the folder of this package.
 	File string
+	// Architecture is that of the packages, as Debian and Go name it.
+	Architecture string
 
 	text         []byte
 	distribution string
@@ -22,17 +24,28 @@ type Set struct {
 func (s Set) Lock() (*Lock, error) { return Parse(s.text) }
 
 var (
-	//go:embed defaulter.lock
+	//go:embed defaulter-amd64.lock
 	defaulterLock []byte
+	//go:embed defaulter-arm64.lock
+	defaulterLockARM64 []byte
 	//go:embed toolchain.lock
 	toolchainLock []byte
 )
 
-// Defaulter are the packages that stencil-defaulter uses: libvirt's QEMU driver, and QEMU for x86.
-var Defaulter = Set{
-	File: "defaulter.lock", text: defaulterLock, distribution: "debian-12",
-	archives: []string{"debian bookworm", "debian bookworm-updates", "debian-security bookworm-security"},
-	wanted:   []string{"libvirt0", "libvirt-daemon-driver-qemu", "qemu-system-x86"},
+// Defaulters are the packages that stencil-defaulter uses, for each architecture on which it runs: libvirt's QEMU driver, and QEMU for x86, the
+// architecture of the VMs.
+var Defaulters = []Set{defaulter("amd64", defaulterLock), defaulter("arm64", defaulterLockARM64)}
+
+func defaulter(architecture string, lock []byte) Set {
+	s := defaulterPackages
+	s.File, s.Architecture, s.text = "defaulter-"+architecture+".lock", architecture, lock
+	return s
+}
+
+var defaulterPackages = Set{
+	distribution: "debian-12",
+	archives:     []string{"debian bookworm", "debian bookworm-updates", "debian-security bookworm-security"},
+	wanted:       []string{"libvirt0", "libvirt-daemon-driver-qemu", "qemu-system-x86"},
 	// Dependencies that neither libvirt nor QEMU open in the image.
 	leftOut: []string{
 		// For scripts of installation and for logins.
@@ -48,7 +61,7 @@ var Defaulter = Set{
 // Toolchain are the compilers for amd64 and arm64 that run on amd64, their libraries, and the C libraries to link with. Those of Debian 11 have glibc
 // 2.31, and what is linked with it runs with newer ones. That release is complete: its mirror and its archive have the same packages.
 var Toolchain = Set{
-	File: "toolchain.lock", text: toolchainLock, distribution: "debian-11",
+	File: "toolchain.lock", Architecture: "amd64", text: toolchainLock, distribution: "debian-11",
 	archives: []string{"debian bullseye"},
 	only:     true,
 	wanted: []string{
