@@ -65,8 +65,6 @@ type checker struct {
 	compiled int
 	probes   []*probe
 	findings map[string][]Finding // by the file of the location
-	// guarded are the files of copies that distinguish types themselves.
-	guarded map[string]bool
 }
 
 // probe is a rule whose elements are arrays of the values of some terms.
@@ -81,7 +79,7 @@ type probe struct {
 
 // Check returns the mistakes in a policy that compiles.
 func Check(in Input) []Finding {
-	c := &checker{Input: in, functions: map[string]*function{}, findings: map[string][]Finding{}, guarded: map[string]bool{}}
+	c := &checker{Input: in, functions: map[string]*function{}, findings: map[string][]Finding{}}
 	for _, rule := range in.Policy.Rules {
 		if len(rule.Head.Args) == 0 {
 			continue
@@ -104,6 +102,12 @@ func Check(in Input) []Finding {
 			break
 		}
 	}
+	for _, p := range c.probes {
+		if !p.done {
+			p.check(nil)
+		}
+	}
+	c.spread()
 	return c.result()
 }
 
@@ -119,7 +123,7 @@ func (c *checker) round() bool {
 		return false
 	}
 	for _, err := range errs {
-		if err.Location != nil {
+		if err.Location != nil && err.Location.File != guardedFile {
 			c.find(scope{file: c.fileOf(err.Location)}, Finding{Location: err.Location, Err: err})
 		}
 	}

@@ -2,6 +2,9 @@ package typing
 
 import "strings"
 
+// buses are those of disks. Which of them a kind of disk can have is not distinguished.
+var buses = []string{"virtio", "sata", "scsi", "usb"}
+
 // closed are fields with a closed set of values. Those of KubeVirt are the constants of its API (kubevirt.io/api/core/v1), which virt-api
 // validates.
 var closed = map[string][]string{
@@ -10,9 +13,9 @@ var closed = map[string][]string{
 	"OBJECT.spec.runStrategy":                                      {"Always", "Halted", "Manual", "Once", "RerunOnFailure", "WaitAsReceiver"},
 	"OBJECT.spec.template.spec.evictionStrategy":                   {"None", "LiveMigrate", "LiveMigrateIfPossible", "External"},
 	"OBJECT.spec.template.spec.domain.ioThreadsPolicy":             {"shared", "auto", "supplementalPool"},
-	"OBJECT.spec.template.spec.domain.devices.disks.*.disk.bus":    {"virtio", "sata", "scsi", "usb"},
-	"OBJECT.spec.template.spec.domain.devices.disks.*.cdrom.bus":   {"sata", "scsi", "usb"},
-	"OBJECT.spec.template.spec.domain.devices.disks.*.lun.bus":     {"sata", "scsi", "virtio"},
+	"OBJECT.spec.template.spec.domain.devices.disks.*.disk.bus":    buses,
+	"OBJECT.spec.template.spec.domain.devices.disks.*.cdrom.bus":   buses,
+	"OBJECT.spec.template.spec.domain.devices.disks.*.lun.bus":     buses,
 	"OBJECT.spec.template.spec.domain.devices.disks.*.cache":       {"none", "writethrough", "writeback"},
 	"OBJECT.spec.template.spec.domain.devices.disks.*.io":          {"native", "threads"},
 	"OBJECT.spec.template.spec.domain.devices.disks.*.errorPolicy": {"stop", "ignore", "report", "enospace"},

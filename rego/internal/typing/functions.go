@@ -33,10 +33,16 @@ type functionCopy struct {
 	types []types.Type
 	// origins are the documents that the arguments are, by their index.
 	origins []string
+	// guarded is true if the caller checks the types of values itself.
+	guarded bool
 }
 
-func (f *functionCopy) same(found []types.Type, origins []string) bool {
-	return slices.Equal(f.origins, origins) && slices.EqualFunc(f.types, found, func(a, b types.Type) bool { return types.Compare(a, b) == 0 })
+// guardedFile is the file of the bodies of functions that check the types of arguments themselves. Mistakes there are none: the body is for arguments of
+// other types.
+const guardedFile = "guarded"
+
+func (f *functionCopy) same(found []types.Type, origins []string, guarded bool) bool {
+	return f.guarded == guarded && slices.Equal(f.origins, origins) && slices.EqualFunc(f.types, found, func(a, b types.Type) bool { return types.Compare(a, b) == 0 })
 }
 
 // called returns the function of the policy that an expression calls.
@@ -72,14 +78,14 @@ func (c *checker) copy(probe string, caller scope, arguments []*ast.Term, f *fun
 			origins[i] = resolved[i].String()
 		}
 	}
-	if slices.ContainsFunc(f.copies, func(other *functionCopy) bool { return other.same(found, origins) }) {
+	if slices.ContainsFunc(f.copies, func(other *functionCopy) bool { return other.same(found, origins, caller.guarded) }) {
 		return
 	}
 	if len(f.copies) >= maxCopies || len(c.added)+f.bodies() > maxAdded || !slices.ContainsFunc(found, isKnown) {
 		f.unknown = true
 		return
 	}
-	one := &functionCopy{file: f.name + " for " + probe, types: found, origins: origins}
+	one := &functionCopy{file: f.name + " for " + probe, types: found, origins: origins, guarded: caller.guarded}
 	f.copies = append(f.copies, one)
 	element := ast.VarTerm("element of " + probe)
 	for _, rule := range f.rules {
@@ -87,9 +93,12 @@ func (c *checker) copy(probe string, caller scope, arguments []*ast.Term, f *fun
 			if r.Default {
 				continue
 			}
+			s := scope{file: one.file, guarded: caller.guarded, origins: map[ast.Var]ast.Ref{}}
+			if slices.ContainsFunc(r.Body, isGuard) {
+				s.file = guardedFile
+			}
 			copied := &ast.Rule{Head: r.Head, Body: r.Body}
-			copied = relocated(copied.Copy(), one.file)
-			s := scope{file: one.file, origins: map[ast.Var]ast.Ref{}}
+			copied = relocated(copied.Copy(), s.file)
 			s.body = append(s.body, ast.NewExpr(ast.NewTerm(c.Package.Append(ast.StringTerm(probe)).Append(element))))
 			for i, argument := range copied.Head.Args {
 				s.body = append(s.body, ast.Equality.Expr(argument, ast.RefTerm(element, ast.NumberTerm(jsonNumber(i)))))
@@ -100,6 +109,28 @@ func (c *checker) copy(probe string, caller scope, arguments []*ast.Term, f *fun
 			s.body = append(s.body, copied.Body...)
 			c.added = append(c.added, newRule(fmt.Sprintf("copy %d", len(c.added)), copied.Head.Value, s.body))
 			c.body(s, copied.Body)
+		}
+	}
+}
+
+// spread makes functions unknown that unknown ones call.
+func (c *checker) spread() {
+	for again := true; again; {
+		again = false
+		for _, f := range c.functions {
+			if !f.unknown {
+				continue
+			}
+			for _, rule := range f.rules {
+				ast.WalkExprs(rule, func(expr *ast.Expr) bool {
+					if expr.IsCall() {
+						if called := c.called(expr); called != nil && !called.unknown {
+							called.unknown, again = true, true
+						}
+					}
+					return false
+				})
+			}
 		}
 	}
 }
