@@ -239,14 +239,26 @@ var goodPolicies = map[string]string{
 	"a deep reference":                     "package p\n\ndeny contains \"x\" if input.template.parameters[_].sensitive\n",
 }
 
-func TestGoodPoliciesAreCompiled(t *testing.T) {
-	for name, source := range goodPolicies {
+func TestGoodPoliciesAreCompiled(t *testing.T) { compileEach(t, goodPolicies) }
+
+// compileEach requires that sources compile, which are given by the names of the cases.
+func compileEach(t *testing.T, sources map[string]string) {
+	t.Helper()
+	for name, source := range sources {
 		t.Run(name, func(t *testing.T) {
-			if _, err := testCompiler.Compile(context.Background(), Definition{Name: "good", Source: source}); err != nil {
-				t.Error(err)
+			if got := problemsIn(Definition{Name: "good", Source: source}); got != "" {
+				t.Error(got)
 			}
 		})
 	}
+}
+
+// problemsIn returns the error of a policy that does not compile.
+func problemsIn(d Definition) string {
+	if _, err := testCompiler.Compile(context.Background(), d); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 func TestAPolicyIsTypedByTheKindsItIsAbout(t *testing.T) {
@@ -270,12 +282,7 @@ func TestAPolicyIsTypedByTheKindsItIsAbout(t *testing.T) {
 		"a kind that policies cannot be about": {[]string{"Pod"}, ofVM, `match.kinds: policies cannot be about "Pod"; they can be about VirtualMachine, VirtualMachineTemplate, VirtualMachineTemplateRequest`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := testCompiler.Compile(context.Background(), Definition{Name: "kinds", Source: tc.source, Kinds: tc.kinds})
-			got := ""
-			if err != nil {
-				got = err.Error()
-			}
-			if got != tc.want {
+			if got := problemsIn(Definition{Name: "kinds", Source: tc.source, Kinds: tc.kinds}); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})

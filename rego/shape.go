@@ -2,8 +2,8 @@ package rego
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -317,11 +317,11 @@ func (s *shape) move() {
 
 // suggestion returns a similar name from those that exist.
 func suggestion(name string, known map[string]bool) string {
-	names := make([]string, 0, len(known))
-	for candidate := range known {
-		names = append(names, candidate)
-	}
-	sort.Strings(names)
+	return didYouMean(name, slices.Sorted(maps.Keys(known)))
+}
+
+// didYouMean is suggestion for names in order, of which the first counts if several are as similar.
+func didYouMean(name string, names []string) string {
 	if best := closest(name, names); best != "" {
 		return fmt.Sprintf("; did you mean %s?", best)
 	}

@@ -2,11 +2,11 @@ package rego
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
-	"github.com/vmstencil/stencil/rego/internal/sandbox"
 	"github.com/vmstencil/stencil/rego/internal/typing"
 )
 
@@ -27,11 +27,7 @@ func (c *Compiler) checkTyping(text source, kinds []string, compiler *ast.Compil
 	found := typing.Check(typing.Input{
 		Policy: compiler.Modules[policyModule], Package: policyPackage, Types: types, Entries: entries, Kinds: kinds,
 		Suggest: func(value string, values []string) string {
-			known := map[string]bool{}
-			for _, one := range values {
-				known[one] = true
-			}
-			return suggestion(value, known)
+			return didYouMean(value, slices.Sorted(slices.Values(values)))
 		},
 		Compile: func(module *ast.Module) (*ast.TypeEnv, []*ast.Error, error) {
 			again := ast.NewCompiler().WithCapabilities(c.sandbox.Capabilities).SetErrorLimit(maxProblems).WithOnlyStagesUpTo(ast.StageCheckTypes).WithSkipStages(compiledBefore...)
@@ -39,10 +35,8 @@ func (c *Compiler) checkTyping(text source, kinds []string, compiler *ast.Compil
 				Name: "stencil_typing", MetricName: "stencil_typing",
 				Stage: func(compiler *ast.Compiler) *ast.Error {
 					compiler.TypeEnv = types
-					if rule, why := sandbox.Growth(compiler); rule != nil {
-						return ast.NewError(ast.CompileErr, rule.Location, "%s", why)
-					}
-					return nil
+					_, rejection := checkGrowth(text, compiler)
+					return rejection
 				},
 			})
 			again.Compile(map[string]*ast.Module{policyModule: module})

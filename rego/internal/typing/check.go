@@ -71,7 +71,6 @@ type checker struct {
 type probe struct {
 	name  string
 	terms []*ast.Term
-	scope scope
 	// check receives the types of the terms, nil if they are unknown; done is set after that.
 	check func([]types.Type)
 	done  bool
@@ -84,7 +83,8 @@ func Check(in Input) []Finding {
 		if len(rule.Head.Args) == 0 {
 			continue
 		}
-		name, _ := ruleName(rule)
+		// A name can have several parts, as in sizes.large(vm).
+		name := rule.Ref().String()
 		if c.functions[name] == nil {
 			c.functions[name] = &function{name: name}
 		}
@@ -199,7 +199,7 @@ func (c *checker) probe(s scope, check func([]types.Type), terms ...*ast.Term) (
 	if len(c.probes) >= maxProbes || len(c.added) >= maxAdded || len(s.body) > maxContext {
 		return ""
 	}
-	p := &probe{name: fmt.Sprintf("probe %d", len(c.probes)), terms: terms, scope: s, check: check}
+	p := &probe{name: fmt.Sprintf("probe %d", len(c.probes)), terms: terms, check: check}
 	c.probes = append(c.probes, p)
 	c.added = append(c.added, newRule(p.name, ast.ArrayTerm(terms...), s.body))
 	return p.name

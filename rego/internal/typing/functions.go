@@ -47,12 +47,7 @@ func (f *functionCopy) same(found []types.Type, origins []string, guarded bool) 
 
 // called returns the function of the policy that an expression calls.
 func (c *checker) called(expr *ast.Expr) *function {
-	operator := expr.Operator()
-	if !operator.HasPrefix(c.Package) || len(operator) <= len(c.Package) {
-		return nil
-	}
-	name, _ := operator[len(c.Package)].Value.(ast.String)
-	return c.functions[string(name)]
+	return c.functions[expr.Operator().String()]
 }
 
 // call finds out the types of the arguments, and checks the function for them.

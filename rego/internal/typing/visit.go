@@ -10,24 +10,10 @@ import (
 // rule checks the body of a rule that is no function.
 func (c *checker) rule(r *ast.Rule) {
 	s := scope{body: r.Body}
-	if name, ok := ruleName(r); ok && slices.Contains(c.Entries, name) && r.Head.Key != nil {
+	if name := r.Head.Ref().String(); slices.Contains(c.Entries, name) && r.Head.Key != nil {
 		c.entry(s, name, r.Head.Key)
 	}
 	c.body(s, r.Body)
-}
-
-func ruleName(r *ast.Rule) (string, bool) {
-	ref := r.Head.Ref()
-	if len(ref) == 0 {
-		return "", false
-	}
-	switch name := ref[len(ref)-1].Value.(type) {
-	case ast.String:
-		return string(name), true
-	case ast.Var:
-		return string(name), true
-	}
-	return "", false
 }
 
 // body checks the expressions of a body, whose variables have the values of the scope.
