@@ -67,13 +67,15 @@ func backupOf(r *appsv1.ControllerRevision, converted *revision.Converted, orpha
 	if err != nil {
 		return nil, fmt.Errorf("encoding the metadata of ControllerRevision %s/%s: %w", r.Namespace, r.Name, err)
 	}
+	return derived(r, derivedName(r.Name, backupInfix, r.Data.Raw), map[string]string{labelBackup: "true"}, map[string]string{annotationBackup: string(described)}, r.Data.Raw), nil
+}
+
+// derived returns a ControllerRevision to be created, in the namespace of another one, with its owners and its number.
+func derived(from *appsv1.ControllerRevision, name string, labels, annotations map[string]string, data []byte) *appsv1.ControllerRevision {
 	return &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: r.Namespace, Name: derivedName(r.Name, backupInfix, r.Data.Raw), OwnerReferences: r.OwnerReferences,
-			Labels: map[string]string{labelBackup: "true"}, Annotations: map[string]string{annotationBackup: string(described)},
-		},
-		Data: runtime.RawExtension{Raw: r.Data.Raw}, Revision: r.Revision,
-	}, nil
+		ObjectMeta: metav1.ObjectMeta{Namespace: from.Namespace, Name: name, OwnerReferences: from.OwnerReferences, Labels: labels, Annotations: annotations},
+		Data:       runtime.RawExtension{Raw: data}, Revision: from.Revision,
+	}
 }
 
 // readBackup returns what a backup states about the original. It fails if the bytes are not those that were stored.
@@ -94,18 +96,12 @@ func readBackup(backup *appsv1.ControllerRevision) (*original, error) {
 // replacement returns the converted copy that replaces the original.
 func replacement(backup *appsv1.ControllerRevision, o *original) *appsv1.ControllerRevision {
 	labels, annotations := merged(o.Labels, o.Relabels), merged(o.Annotations, map[string]string{annotationBackup: backup.Name})
-	return &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: backup.Namespace, Name: o.Name, OwnerReferences: backup.OwnerReferences, Labels: labels, Annotations: annotations},
-		Data:       runtime.RawExtension{Raw: o.Converted}, Revision: backup.Revision,
-	}
+	return derived(backup, o.Name, labels, annotations, o.Converted)
 }
 
 // restored returns the original as it was.
 func restored(backup *appsv1.ControllerRevision, o *original) *appsv1.ControllerRevision {
-	return &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: backup.Namespace, Name: o.Name, OwnerReferences: backup.OwnerReferences, Labels: o.Labels, Annotations: o.Annotations},
-		Data:       runtime.RawExtension{Raw: backup.Data.Raw}, Revision: backup.Revision,
-	}
+	return derived(backup, o.Name, o.Labels, o.Annotations, backup.Data.Raw)
 }
 
 func merged(all ...map[string]string) map[string]string {

@@ -179,18 +179,10 @@ func (c *cluster) exchange(ctx context.Context, old, next *appsv1.ControllerRevi
 		return err
 	}
 	c.trials.forget(trialKeyOf(next))
-	if again := c.fill(ctx, anew(old)); again != nil {
+	if again := c.fill(ctx, derived(old, old.Name, old.Labels, old.Annotations, old.Data.Raw)); again != nil {
 		return errors.Join(err, again)
 	}
 	return skipped("the replacement was denied after the deletion, and the copy was created again: " + err.Error())
-}
-
-// anew returns a ControllerRevision as it was read, to be created.
-func anew(r *appsv1.ControllerRevision) *appsv1.ControllerRevision {
-	return &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, OwnerReferences: r.OwnerReferences, Labels: r.Labels, Annotations: r.Annotations},
-		Data:       r.Data, Revision: r.Revision,
-	}
 }
 
 // fill creates a ControllerRevision whose name is free. Another replica, or virt-controller, may have created it meanwhile.
