@@ -184,15 +184,19 @@ func (s *simulation) current(ctx context.Context, client *cluster.Client, polici
 			continue
 		}
 		spec, problems := policyspec.Read(&read)
-		one := &source.Policy{File: "cluster", Spec: spec, Problems: problems}
-		if found, err := check(ctx, []*source.Policy{one}); err != nil {
-			return nil, err
-		} else if len(found) > 0 {
-			fmt.Fprintf(s.streams.Err, "%s policy %s in the cluster does not compile, and is compared as if it did not exist\n", s.streams.Paint(cli.Yellow, "note:"), policy.Name())
-			continue
-		}
-		stored = append(stored, one)
+		stored = append(stored, &source.Policy{File: "cluster", Spec: spec, Problems: problems})
 	}
+	problems, err := check(ctx, stored)
+	if err != nil {
+		return nil, err
+	}
+	stored = slices.DeleteFunc(stored, func(policy *source.Policy) bool {
+		broken := slices.ContainsFunc(problems, func(p problem) bool { return p.Policy == policy.Name() })
+		if broken {
+			fmt.Fprintf(s.streams.Err, "%s policy %s in the cluster does not compile, and is compared as if it did not exist\n", s.streams.Paint(cli.Yellow, "note:"), policy.Name())
+		}
+		return broken
+	})
 	return newEngine(ctx, s.streams, stored)
 }
 
