@@ -11,7 +11,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/goldenimage"
-	"github.com/vmstencil/stencil/reconcilers/goldenimage/outbound"
+	"github.com/vmstencil/stencil/internal/outbound"
 )
 
 // check checks the source of an image.

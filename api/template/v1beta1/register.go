@@ -29,6 +29,10 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&VirtualMachineTemplateList{},
 		&VirtualMachineTemplateRequest{},
 		&VirtualMachineTemplateRequestList{},
+		&VirtualMachineTemplateImport{},
+		&VirtualMachineTemplateImportList{},
+		&VirtualMachineTemplateExport{},
+		&VirtualMachineTemplateExportList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

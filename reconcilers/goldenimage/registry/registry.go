@@ -18,7 +18,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/goldenimage"
-	"github.com/vmstencil/stencil/reconcilers/goldenimage/outbound"
+	"github.com/vmstencil/stencil/internal/outbound"
 )
 
 const (

@@ -27,7 +27,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/goldenimage"
-	"github.com/vmstencil/stencil/reconcilers/goldenimage/outbound"
+	"github.com/vmstencil/stencil/internal/outbound"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/internal/cosign"
-	"github.com/vmstencil/stencil/reconcilers/goldenimage/outbound"
+	"github.com/vmstencil/stencil/internal/outbound"
 )
 
 // Signed returns the digests of those images of a source that one of the keys, in PEM, has signed. Each image is its digest, followed by those of indexes that

@@ -14,7 +14,7 @@ import (
 	signer "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
-	"github.com/vmstencil/stencil/reconcilers/goldenimage/outbound"
+	"github.com/vmstencil/stencil/internal/outbound"
 )
 
 const (

@@ -4,4 +4,8 @@ package v1beta1
 
 type VirtualMachineTemplateExpansion interface{}
 
+type VirtualMachineTemplateExportExpansion interface{}
+
+type VirtualMachineTemplateImportExpansion interface{}
+
 type VirtualMachineTemplateRequestExpansion interface{}

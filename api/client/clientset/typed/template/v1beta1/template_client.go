@@ -13,6 +13,8 @@ import (
 type TemplateV1beta1Interface interface {
 	RESTClient() rest.Interface
 	VirtualMachineTemplatesGetter
+	VirtualMachineTemplateExportsGetter
+	VirtualMachineTemplateImportsGetter
 	VirtualMachineTemplateRequestsGetter
 }
 
@@ -23,6 +25,14 @@ type TemplateV1beta1Client struct {
 
 func (c *TemplateV1beta1Client) VirtualMachineTemplates(namespace string) VirtualMachineTemplateInterface {
 	return newVirtualMachineTemplates(c, namespace)
+}
+
+func (c *TemplateV1beta1Client) VirtualMachineTemplateExports(namespace string) VirtualMachineTemplateExportInterface {
+	return newVirtualMachineTemplateExports(c, namespace)
+}
+
+func (c *TemplateV1beta1Client) VirtualMachineTemplateImports(namespace string) VirtualMachineTemplateImportInterface {
+	return newVirtualMachineTemplateImports(c, namespace)
 }
 
 func (c *TemplateV1beta1Client) VirtualMachineTemplateRequests(namespace string) VirtualMachineTemplateRequestInterface {

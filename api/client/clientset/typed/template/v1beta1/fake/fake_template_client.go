@@ -16,6 +16,14 @@ func (c *FakeTemplateV1beta1) VirtualMachineTemplates(namespace string) v1beta1.
 	return newFakeVirtualMachineTemplates(c, namespace)
 }
 
+func (c *FakeTemplateV1beta1) VirtualMachineTemplateExports(namespace string) v1beta1.VirtualMachineTemplateExportInterface {
+	return newFakeVirtualMachineTemplateExports(c, namespace)
+}
+
+func (c *FakeTemplateV1beta1) VirtualMachineTemplateImports(namespace string) v1beta1.VirtualMachineTemplateImportInterface {
+	return newFakeVirtualMachineTemplateImports(c, namespace)
+}
+
 func (c *FakeTemplateV1beta1) VirtualMachineTemplateRequests(namespace string) v1beta1.VirtualMachineTemplateRequestInterface {
 	return newFakeVirtualMachineTemplateRequests(c, namespace)
 }

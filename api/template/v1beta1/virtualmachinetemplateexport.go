@@ -1,0 +1,181 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// VirtualMachineTemplateExport makes a package of a template and of copies of its
+// disks, which can be downloaded. This kind is Stencil's own.
+//
+// +genclient
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
+// +kubebuilder:resource:shortName=vmte;vmtes
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Template",type=string,JSONPath=`.spec.templateRef.name`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
+// +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.status.expiresAt`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type VirtualMachineTemplateExport struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// Spec is the requested export. It is immutable.
+	//
+	// +required
+	Spec VirtualMachineTemplateExportSpec `json:"spec"`
+
+	// Status is the progress of the export.
+	//
+	// +optional
+	Status VirtualMachineTemplateExportStatus `json:"status,omitempty,omitzero"`
+}
+
+// VirtualMachineTemplateExportList is a list of VirtualMachineTemplateExports.
+//
+// +kubebuilder:object:root=true
+type VirtualMachineTemplateExportList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty,omitzero"`
+
+	Items []VirtualMachineTemplateExport `json:"items"`
+}
+
+// VirtualMachineTemplateExportSpec is the export that a VirtualMachineTemplateExport
+// requests.
+//
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable"
+type VirtualMachineTemplateExportSpec struct {
+	// TemplateRef names the template, in the namespace of the export. The user needs the
+	// verb export on it.
+	//
+	// +required
+	TemplateRef corev1.LocalObjectReference `json:"templateRef"`
+
+	// SourceNamespaces are the namespaces that disks of the template are copied from,
+	// except for that of the export. The user needs the right to create
+	// datavolumes/source in each.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	SourceNamespaces []string `json:"sourceNamespaces,omitempty"`
+
+	// Format of the package. The default is OVA.
+	//
+	// +optional
+	Format ExportFormat `json:"format,omitempty"`
+
+	// Compression of the disks. The default is Fast.
+	//
+	// +optional
+	Compression ExportCompression `json:"compression,omitempty"`
+
+	// StorageClassName is the storage class of the volume that holds the package until
+	// the export is deleted. The default is that of the cluster.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	StorageClassName string `json:"storageClassName,omitempty"`
+
+	// TTL is the time from readiness until the package is deleted, at most a week; the
+	// default is two hours.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="must be between 1m and 168h"
+	TTL *metav1.Duration `json:"ttl,omitempty"`
+}
+
+// ExportFormat is the format of a package.
+//
+// +kubebuilder:validation:Enum=OVA;OCI
+type ExportFormat string
+
+const (
+	// ExportOVA is an OVA with disks as VMDK.
+	ExportOVA ExportFormat = "OVA"
+
+	// ExportOCI is the tar archive of an OCI layout, as virtctl writes it.
+	ExportOCI ExportFormat = "OCI"
+)
+
+// ExportCompression is the compression of disks.
+//
+// +kubebuilder:validation:Enum=Fast;Best
+type ExportCompression string
+
+const (
+	// ExportCompressionFast prefers speed.
+	ExportCompressionFast ExportCompression = "Fast"
+
+	// ExportCompressionBest prefers small packages.
+	ExportCompressionBest ExportCompression = "Best"
+)
+
+// VirtualMachineTemplateExportStatus is the progress of a
+// VirtualMachineTemplateExport.
+type VirtualMachineTemplateExportStatus struct {
+	// Phase is how far the export is.
+	//
+	// +optional
+	Phase TransferPhase `json:"phase,omitempty"`
+
+	// Percent of the bytes of all disks that were read.
+	//
+	// +optional
+	Percent int32 `json:"percent,omitempty"`
+
+	// Conditions are the observations; the types are Ready and Progressing.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// URL of the package, inside of the cluster. It supports ranges.
+	//
+	// +optional
+	URL string `json:"url,omitempty"`
+
+	// TokenSecretRef names the Secret with the token of the URL, in the key token, and
+	// the certificate of the server, in the key ca.crt. Requests have the header
+	// Authorization: Bearer TOKEN.
+	//
+	// +optional
+	TokenSecretRef *corev1.LocalObjectReference `json:"tokenSecretRef,omitempty"`
+
+	// Size of the package in bytes.
+	//
+	// +optional
+	Size int64 `json:"size,omitempty"`
+
+	// Digest of the package, sha256:HEX.
+	//
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// ExpiresAt is when the package is deleted.
+	//
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+
+	// Disks are the progress of the disks.
+	//
+	// +optional
+	// +listType=atomic
+	Disks []TransferDisk `json:"disks,omitempty"`
+
+	// Warnings are sentences about what the package lacks.
+	//
+	// +optional
+	// +listType=atomic
+	Warnings []string `json:"warnings,omitempty"`
+}

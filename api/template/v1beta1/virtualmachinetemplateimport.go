@@ -1,0 +1,474 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// VirtualMachineTemplateImport makes a template, and the volumes with its disks, of a
+// package: an OVA, or the OCI artifact of a VirtualMachine. This kind is Stencil's own.
+//
+// +genclient
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
+// +kubebuilder:resource:shortName=vmti;vmtis
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Template",type=string,JSONPath=`.status.templateRef.name`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Percent",type=integer,JSONPath=`.status.percent`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type VirtualMachineTemplateImport struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// Spec is the requested import.
+	//
+	// +required
+	Spec VirtualMachineTemplateImportSpec `json:"spec"`
+
+	// Status is the progress of the import.
+	//
+	// +optional
+	Status VirtualMachineTemplateImportStatus `json:"status,omitempty,omitzero"`
+}
+
+// VirtualMachineTemplateImportList is a list of VirtualMachineTemplateImports.
+//
+// +kubebuilder:object:root=true
+type VirtualMachineTemplateImportList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty,omitzero"`
+
+	Items []VirtualMachineTemplateImport `json:"items"`
+}
+
+// VirtualMachineTemplateImportSpec is the import that a VirtualMachineTemplateImport
+// requests. Only approvedPlan and eulaAccepted can be changed.
+//
+// +kubebuilder:validation:XValidation:rule="self.source == oldSelf.source",message="source is immutable"
+// +kubebuilder:validation:XValidation:rule="self.?templateName == oldSelf.?templateName && self.?templateLabels == oldSelf.?templateLabels && self.?checksum == oldSelf.?checksum && self.?verification == oldSelf.?verification && self.?storage == oldSelf.?storage && self.?networks == oldSelf.?networks && self.?preference == oldSelf.?preference && self.?deploymentOption == oldSelf.?deploymentOption && self.?approval == oldSelf.?approval && self.?timeout == oldSelf.?timeout",message="only approvedPlan and eulaAccepted can be changed"
+type VirtualMachineTemplateImportSpec struct {
+	// Source is where the package is.
+	//
+	// +required
+	Source ImportSource `json:"source"`
+
+	// TemplateName is the name of the new template. The default is the name of the
+	// import.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	TemplateName string `json:"templateName,omitempty"`
+
+	// TemplateLabels are put on the new template, which has none from the package. No
+	// key may start with template.kubevirt.io/.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('template.kubevirt.io/'))",message="keys must not start with template.kubevirt.io/"
+	TemplateLabels map[string]string `json:"templateLabels,omitempty"`
+
+	// Checksum is the digest of the whole package, sha256:HEX. For a registry it is the
+	// digest of the manifest.
+	//
+	// +optional
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	Checksum string `json:"checksum,omitempty"`
+
+	// Verification specifies whether the manifest of an OVA is verified. Require fails
+	// without one; IfPresent is the default. Content of a registry is always verified.
+	//
+	// +optional
+	Verification ImportVerification `json:"verification,omitempty"`
+
+	// Storage is the storage of the disks.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=disk
+	// +kubebuilder:validation:MaxItems=65
+	Storage []ImportStorage `json:"storage,omitempty"`
+
+	// Networks maps names of networks in the package to Pod, or to the name of a
+	// NetworkAttachmentDefinition (NAME or NAMESPACE/NAME).
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Networks map[string]string `json:"networks,omitempty"`
+
+	// Preference is the name of a VirtualMachineClusterPreference for the template. The
+	// default is chosen for the operating system that the package names, and None is none.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Preference string `json:"preference,omitempty"`
+
+	// DeploymentOption is the ID of one of the configurations of the package.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	DeploymentOption string `json:"deploymentOption,omitempty"`
+
+	// EULAAccepted states that the user has read and accepted the licences that the
+	// package contains. Without it, an import of such a package waits.
+	//
+	// +optional
+	EULAAccepted bool `json:"eulaAccepted,omitempty"`
+
+	// Approval specifies whether the import waits until a user has approved its plan.
+	// The default is Auto.
+	//
+	// +optional
+	Approval ImportApproval `json:"approval,omitempty"`
+
+	// ApprovedPlan is the digest of the plan that is approved, status.plan.digest.
+	//
+	// +optional
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	ApprovedPlan string `json:"approvedPlan,omitempty"`
+
+	// Timeout is the maximum duration of the transfer, at most a week; the default is
+	// six hours.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('168h')",message="must be between 1s and 168h"
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+}
+
+// ImportVerification specifies whether manifests are verified.
+//
+// +kubebuilder:validation:Enum=Require;IfPresent;Skip
+type ImportVerification string
+
+const (
+	// ImportVerificationRequire fails without a manifest.
+	ImportVerificationRequire ImportVerification = "Require"
+
+	// ImportVerificationIfPresent verifies the manifest if there is one.
+	ImportVerificationIfPresent ImportVerification = "IfPresent"
+
+	// ImportVerificationSkip does not verify the manifest.
+	ImportVerificationSkip ImportVerification = "Skip"
+)
+
+// ImportApproval specifies whether the plan of an import has to be approved.
+//
+// +kubebuilder:validation:Enum=Auto;Manual
+type ImportApproval string
+
+const (
+	// ImportApprovalAuto approves every plan.
+	ImportApprovalAuto ImportApproval = "Auto"
+
+	// ImportApprovalManual waits for approvedPlan.
+	ImportApprovalManual ImportApproval = "Manual"
+)
+
+// ImportSource is where a package is. Exactly one field is set.
+//
+// +kubebuilder:validation:ExactlyOneOf=http;registry;pvc
+type ImportSource struct {
+	// HTTP is an OVA on an HTTP server.
+	//
+	// +optional
+	HTTP *ImportSourceHTTP `json:"http,omitempty"`
+
+	// Registry is the OCI artifact of a VirtualMachine or of a template in a registry.
+	//
+	// +optional
+	Registry *ImportSourceRegistry `json:"registry,omitempty"`
+
+	// PVC is a file in a PersistentVolumeClaim of the namespace: an OVA, or the tar
+	// archive of an OCI layout.
+	//
+	// +optional
+	PVC *ImportSourcePVC `json:"pvc,omitempty"`
+}
+
+// ImportSourceHTTP is an OVA on an HTTP server, which should support ranges: without
+// them an interrupted import starts again.
+type ImportSourceHTTP struct {
+	// URL of the OVA, with the scheme http or https and without credentials.
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^https?://[^@]+$`
+	URL string `json:"url"`
+
+	// SecretRef names a Secret of the namespace with the keys username and password, or
+	// token.
+	//
+	// +optional
+	SecretRef *corev1.LocalObjectReference `json:"secretRef,omitempty"`
+
+	// CertificatesRef names a ConfigMap of the namespace with certificates of
+	// authorities in PEM, that are trusted besides those of the system.
+	//
+	// +optional
+	CertificatesRef *corev1.LocalObjectReference `json:"certificatesRef,omitempty"`
+}
+
+// ImportSourceRegistry is an artifact in a registry.
+type ImportSourceRegistry struct {
+	// Image is REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@DIGEST.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Image string `json:"image"`
+
+	// Insecure permits HTTP.
+	//
+	// +optional
+	Insecure bool `json:"insecure,omitempty"`
+
+	// SecretRef names a Secret of the namespace with the keys username and password.
+	//
+	// +optional
+	SecretRef *corev1.LocalObjectReference `json:"secretRef,omitempty"`
+
+	// CertificatesRef names a ConfigMap of the namespace with certificates of
+	// authorities in PEM, that are trusted besides those of the system.
+	//
+	// +optional
+	CertificatesRef *corev1.LocalObjectReference `json:"certificatesRef,omitempty"`
+}
+
+// ImportSourcePVC is a file in a PersistentVolumeClaim with a filesystem.
+type ImportSourcePVC struct {
+	// Name of the PersistentVolumeClaim.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Path of the file in the volume, such as images/app.ova.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Path string `json:"path"`
+}
+
+// ImportStorage is the storage of one disk, or of all others.
+type ImportStorage struct {
+	// Disk is the name of a volume of the template, or * for all that are not named.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Disk string `json:"disk"`
+
+	// StorageClassName is the storage class. The default is that of the cluster for VMs,
+	// or otherwise its default.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	StorageClassName string `json:"storageClassName,omitempty"`
+
+	// AccessModes and VolumeMode of the volume. The defaults are those of CDI's
+	// StorageProfile of the class.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4
+	AccessModes []corev1.PersistentVolumeAccessMode `json:"accessModes,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Enum=Block;Filesystem
+	VolumeMode *corev1.PersistentVolumeMode `json:"volumeMode,omitempty"`
+
+	// Size of the volume, if it is to be larger than the disk.
+	//
+	// +optional
+	Size *resource.Quantity `json:"size,omitempty"`
+}
+
+// TransferPhase is how far an import or an export is.
+type TransferPhase string
+
+const (
+	// TransferPending has not begun.
+	TransferPending TransferPhase = "Pending"
+
+	// TransferInspecting reads the description of the package.
+	TransferInspecting TransferPhase = "Inspecting"
+
+	// TransferWaiting waits for a user: the message of the condition Progressing says for what.
+	TransferWaiting TransferPhase = "Waiting"
+
+	// TransferPreparing waits for volumes.
+	TransferPreparing TransferPhase = "Preparing"
+
+	// TransferTransferring reads or writes disks.
+	TransferTransferring TransferPhase = "Transferring"
+
+	// TransferPublishing creates the template.
+	TransferPublishing TransferPhase = "Publishing"
+
+	// TransferSucceeded is the last phase of a successful import.
+	TransferSucceeded TransferPhase = "Succeeded"
+
+	// TransferReady is an export that can be downloaded.
+	TransferReady TransferPhase = "Ready"
+
+	// TransferExpired is an export that was deleted after its ttl.
+	TransferExpired TransferPhase = "Expired"
+
+	// TransferFailed is the last phase of a transfer that failed.
+	TransferFailed TransferPhase = "Failed"
+)
+
+// VirtualMachineTemplateImportStatus is the progress of a
+// VirtualMachineTemplateImport.
+type VirtualMachineTemplateImportStatus struct {
+	// Phase is how far the import is.
+	//
+	// +optional
+	Phase TransferPhase `json:"phase,omitempty"`
+
+	// Percent of the bytes of all disks that were transferred.
+	//
+	// +optional
+	Percent int32 `json:"percent,omitempty"`
+
+	// Conditions are the observations; the types are Ready and Progressing.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Plan is what the import makes of the package.
+	//
+	// +optional
+	Plan *ImportPlan `json:"plan,omitempty"`
+
+	// Disks are the progress of the disks, in the order of the plan.
+	//
+	// +optional
+	// +listType=atomic
+	Disks []TransferDisk `json:"disks,omitempty"`
+
+	// Warnings are sentences about what the template lacks.
+	//
+	// +optional
+	// +listType=atomic
+	Warnings []string `json:"warnings,omitempty"`
+
+	// TemplateRef is the template that was created, in the namespace of the import.
+	//
+	// +optional
+	TemplateRef *corev1.LocalObjectReference `json:"templateRef,omitempty"`
+
+	// StartTime and CompletionTime are those of the import.
+	//
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+}
+
+// ImportPlan is what an import makes of a package.
+type ImportPlan struct {
+	// Digest identifies the plan: approvedPlan.
+	//
+	// +required
+	Digest string `json:"digest"`
+
+	// Format of the package: OVA or OCI.
+	//
+	// +optional
+	Format string `json:"format,omitempty"`
+
+	// Size of the package in bytes, if the source tells it.
+	//
+	// +optional
+	Size *int64 `json:"size,omitempty"`
+
+	// Description is the digest of the descriptor or of the manifest.
+	//
+	// +optional
+	Description string `json:"description,omitempty"`
+
+	// Template is the template that will be created.
+	//
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Template *runtime.RawExtension `json:"template,omitempty"`
+
+	// Disks are the disks that will be written.
+	//
+	// +optional
+	// +listType=atomic
+	Disks []ImportPlanDisk `json:"disks,omitempty"`
+
+	// Agreements are licences that have to be accepted by eulaAccepted.
+	//
+	// +optional
+	// +listType=atomic
+	Agreements []string `json:"agreements,omitempty"`
+
+	// Notes say how the items of the package are handled.
+	//
+	// +optional
+	// +listType=atomic
+	Notes []string `json:"notes,omitempty"`
+}
+
+// ImportPlanDisk is a disk of a plan.
+type ImportPlanDisk struct {
+	// Name of the PersistentVolumeClaim.
+	//
+	// +required
+	Name string `json:"name"`
+
+	// Volume of the template's VirtualMachine.
+	//
+	// +optional
+	Volume string `json:"volume,omitempty"`
+
+	// File in the package.
+	//
+	// +optional
+	File string `json:"file,omitempty"`
+
+	// Size of the disk in bytes.
+	//
+	// +optional
+	Size int64 `json:"size,omitempty"`
+}
+
+// TransferDisk is the progress of a disk.
+type TransferDisk struct {
+	// Name of the PersistentVolumeClaim.
+	//
+	// +required
+	Name string `json:"name"`
+
+	// Bytes of the disk's file that were transferred, of Total.
+	//
+	// +optional
+	Bytes int64 `json:"bytes,omitempty"`
+
+	// +optional
+	Total int64 `json:"total,omitempty"`
+
+	// Percent of Total.
+	//
+	// +optional
+	Percent int32 `json:"percent,omitempty"`
+
+	// Digest of the disk's file in the package.
+	//
+	// +optional
+	Digest string `json:"digest,omitempty"`
+}

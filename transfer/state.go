@@ -1,0 +1,85 @@
+package transfer
+
+import (
+	"encoding/json"
+
+	"github.com/vmstencil/stencil/ovf/conversion"
+)
+
+// MaxStateBytes bounds a State in JSON.
+const MaxStateBytes = 3 << 20
+
+// Phase is how far a mover is.
+type Phase string
+
+const (
+	Running   Phase = "Running"
+	Succeeded Phase = "Succeeded"
+	Failed    Phase = "Failed"
+)
+
+// State is what a mover reports.
+type State struct {
+	Phase Phase `json:"phase"`
+	// Failure is set in the phase Failed.
+	Failure *Failure `json:"failure,omitempty"`
+	// Plan is the result of the stage Inspect.
+	Plan *Plan `json:"plan,omitempty"`
+	// Disks are in the order of the task.
+	Disks []Progress `json:"disks,omitempty"`
+	// Warnings are sentences for users.
+	Warnings []string `json:"warnings,omitempty"`
+	// Digest (sha256:HEX) and Size are those of the exported package.
+	Digest string `json:"digest,omitempty"`
+	Size   int64  `json:"size,omitempty"`
+}
+
+// Failure is why a mover failed. Message is for users: it has no credentials and no content of the source.
+type Failure struct {
+	// Reason is one word in camel case, such as ChecksumMismatch.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// Retry is true if the same task may succeed later.
+	Retry bool `json:"retry,omitempty"`
+}
+
+// Plan is what an import would make of a package.
+type Plan struct {
+	// Format of the package: OVA, OVF or OCI.
+	Format string `json:"format"`
+	// Description is the digest of the descriptor or of the manifest: sha256:HEX.
+	Description string `json:"description"`
+	// Size of the package in bytes; -1 if the source does not tell.
+	Size int64 `json:"size"`
+	// Verified is what the manifest and the signature of the package can verify.
+	Verified string `json:"verified,omitempty"`
+	// Template is the VirtualMachineTemplate, as JSON.
+	Template json.RawMessage `json:"template"`
+	// Disks are the disks that the template needs.
+	Disks []PlannedDisk `json:"disks"`
+	// Agreements are the texts of licences that have to be accepted, at most 64 KiB of each.
+	Agreements []string          `json:"agreements,omitempty"`
+	Notes      []conversion.Note `json:"notes,omitempty"`
+}
+
+// PlannedDisk is a disk of a plan.
+type PlannedDisk struct {
+	// Name is the name of the PersistentVolumeClaim to which the template refers.
+	Name string `json:"name"`
+	// Volume is the name of the volume in the VirtualMachine, File that of the file or the digest of the layer in the package.
+	Volume string `json:"volume"`
+	File   string `json:"file"`
+	// Size is the size of the disk as the guest sees it, in bytes.
+	Size  int64 `json:"size"`
+	CDROM bool  `json:"cdrom,omitempty"`
+}
+
+// Progress is how far one disk is.
+type Progress struct {
+	Name string `json:"name"`
+	// Done counts the bytes of the disk's file in the package that were read, of Total.
+	Done  int64 `json:"done"`
+	Total int64 `json:"total"`
+	// Digest of the disk's file in the package (sha256:HEX), once it is complete.
+	Digest string `json:"digest,omitempty"`
+}

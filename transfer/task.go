@@ -1,0 +1,122 @@
+package transfer
+
+import "github.com/vmstencil/stencil/api/template/v1beta1"
+
+// Paths in the container of the mover.
+const (
+	// TaskFolder has the files TaskFile, TokenFile, CertificateFile and KeyFile, from the Secret of the transfer.
+	TaskFolder = "/var/run/stencil/task"
+	// CredentialsFolder has the keys of the Secret that the user names for the source, if there is one.
+	CredentialsFolder = "/var/run/stencil/credentials" //nolint:gosec // a path
+	// AuthoritiesFolder has the certificates that the user names for the source, if there are any.
+	AuthoritiesFolder = "/var/run/stencil/authorities"
+	// DisksFolder has one entry per disk: a block device, or a folder with DiskFile if the volume has a filesystem.
+	DisksFolder = "/var/run/stencil/disks"
+	// ResultFolder is the volume in which an export keeps the package.
+	ResultFolder = "/var/run/stencil/result"
+	// SourceFolder is the volume that an import from a PersistentVolumeClaim reads.
+	SourceFolder = "/var/run/stencil/source"
+
+	TaskFile        = "task.json"
+	TokenFile       = "token"
+	CertificateFile = "tls.crt"
+	KeyFile         = "tls.key"
+	// DiskFile is the name of the raw image in a volume with a filesystem, as KubeVirt expects it.
+	DiskFile = "disk.img"
+)
+
+const (
+	// Port is the port of the mover, for HTTPS.
+	Port = 8443
+	// ServerName is the name in the certificate of the mover.
+	ServerName = "stencil-mover"
+	// StatePath is the path at which a GET with the manager's token returns the State. POST to AcknowledgePath ends the mover.
+	StatePath       = "/state"
+	AcknowledgePath = "/acknowledge"
+	// PackagePath is the path of an exported package, with the user's token; the file's name follows it.
+	PackagePath = "/package/"
+)
+
+// Stage is what a mover does.
+type Stage string
+
+const (
+	// Inspect reads the description of a package, and none of its disks.
+	Inspect Stage = "Inspect"
+	// Import writes the disks of a package into volumes.
+	Import Stage = "Import"
+	// Export writes a package, and serves it until it is acknowledged.
+	Export Stage = "Export"
+)
+
+// Task is what a mover has to do.
+type Task struct {
+	Stage Stage `json:"stage"`
+	// Source is the source of an import.
+	Source *v1beta1.ImportSource `json:"source,omitempty"`
+	// Verification and Checksum specify how the package is verified.
+	Verification v1beta1.ImportVerification `json:"verification,omitempty"`
+	Checksum     string                     `json:"checksum,omitempty"`
+	// Conversion specifies how a descriptor becomes a template.
+	Conversion Conversion `json:"conversion,omitzero"`
+	// Description is the digest of the description that was inspected: an import fails if the source has another one now.
+	Description string `json:"description,omitempty"`
+	// Disks are the disks to be written, by the names that the plan gives them, or to be read.
+	Disks []Disk `json:"disks,omitempty"`
+	// Package is the package to be exported.
+	Package *Package `json:"package,omitempty"`
+	Limits  Limits   `json:"limits"`
+	// AllowedNetworks are private networks, in CIDR form, that the mover may connect to.
+	AllowedNetworks []string `json:"allowedNetworks,omitempty"`
+}
+
+// Conversion are the choices of the user for the template that is made of a descriptor.
+type Conversion struct {
+	Namespace        string            `json:"namespace,omitempty"`
+	Name             string            `json:"name,omitempty"`
+	DeploymentOption string            `json:"deploymentOption,omitempty"`
+	Networks         map[string]string `json:"networks,omitempty"`
+	StorageClass     string            `json:"storageClass,omitempty"`
+	// Preference is nil where one is chosen for the operating system.
+	Preference *string `json:"preference,omitempty"`
+}
+
+// Disk is a disk that the mover writes or reads.
+type Disk struct {
+	// Name is the name of the disk in the plan: its entry in DisksFolder.
+	Name string `json:"name"`
+	// Block is true if the entry is a block device.
+	Block bool `json:"block,omitempty"`
+	// Size is the size of the disk as the guest sees it, in bytes.
+	Size int64 `json:"size"`
+	// Volume is the volume of the VirtualMachine that is a copy of the disk. Only exports use it, as the fields below.
+	Volume string `json:"volume,omitempty"`
+	CDROM  bool   `json:"cdrom,omitempty"`
+}
+
+// Package is a package that is exported.
+type Package struct {
+	// File is the name of the package: NAME.ova, NAME.oci.tar.
+	File   string               `json:"file"`
+	Format v1beta1.ExportFormat `json:"format"`
+	// Compression of the disks.
+	Compression v1beta1.ExportCompression `json:"compression,omitempty"`
+	// Template is the template, as JSON.
+	Template []byte `json:"template"`
+	// VM is the VirtualMachine that the template renders with the defaults of its parameters, with its instance type applied, as JSON.
+	VM []byte `json:"vm"`
+	// DownloadToken is the token with which users download the package.
+	DownloadToken string `json:"downloadToken"`
+}
+
+// Limits bound what a mover does for one transfer.
+type Limits struct {
+	// Disks is the most disks of a package, Bytes the most bytes of all its disks as guests see them.
+	Disks int   `json:"disks"`
+	Bytes int64 `json:"bytes"`
+	// Ratio is the most times that a compressed file may be smaller than its content; from the first 64 MiB of content on.
+	Ratio int64 `json:"ratio"`
+	// Seconds is how long the transfer of the bytes may take, StallSeconds how long a source may send nothing.
+	Seconds      int64 `json:"seconds"`
+	StallSeconds int64 `json:"stallSeconds"`
+}
