@@ -325,8 +325,8 @@ type claim struct{ namespace, name string }
 
 // Source is a volume that is a copy of a claim of the template.
 type Source struct {
-	// Volume is the name of the volume in the VirtualMachine, Claim that of the PersistentVolumeClaim.
-	Volume, Claim string
+	// Volume is the name of the volume in the VirtualMachine, Claim that of the PersistentVolumeClaim, in Namespace; empty for that of the template.
+	Volume, Claim, Namespace string
 	// CDROM is true for a CD.
 	CDROM bool
 }
@@ -339,7 +339,7 @@ func Sources(t *v1beta1.VirtualMachineTemplate, vm map[string]any) []Source {
 	for _, volume := range list(guest["volumes"]) {
 		name := text(volume["name"])
 		if from, found := claims[name]; found {
-			all = append(all, Source{Volume: name, Claim: from.name, CDROM: isCD(guest, name)})
+			all = append(all, Source{Volume: name, Claim: from.name, Namespace: from.namespace, CDROM: isCD(guest, name)})
 		}
 	}
 	return all

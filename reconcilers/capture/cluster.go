@@ -3,19 +3,16 @@ package capture
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/reconcilers/internal/expansion"
 )
 
 // Cluster reads and writes the objects of captures.
@@ -26,7 +23,7 @@ type Cluster struct {
 
 // expander replaces the names of an instance type and a preference by their content.
 type expander interface {
-	expand(ctx context.Context, namespace string, vm map[string]any) (map[string]any, error)
+	Expand(ctx context.Context, namespace string, vm map[string]any) (map[string]any, error)
 }
 
 // NewCluster returns a Cluster that uses the API server of a configuration.
@@ -38,16 +35,11 @@ func NewCluster(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the client of captures: %w", err)
 	}
-	version := expansion.GroupVersion()
-	config.GroupVersion = &version
-	config.APIPath = "/apis"
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()
-	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
-	subresources, err := rest.RESTClientFor(config)
+	subresources, err := expansion.New(config)
 	if err != nil {
-		return nil, fmt.Errorf("making the client of KubeVirt's subresources: %w", err)
+		return nil, err
 	}
-	return &Cluster{dynamic: client, expander: subresourceClient{subresources}}, nil
+	return &Cluster{dynamic: client, expander: subresources}, nil
 }
 
 // unknownKindError reports that the API server does not serve a kind.
@@ -156,33 +148,4 @@ func (c *Cluster) list(ctx context.Context, in resource, namespace, selector str
 		}
 	}
 	return objects, nil
-}
-
-// subresourceClient calls KubeVirt's subresource API.
-type subresourceClient struct{ client rest.Interface }
-
-func (s subresourceClient) expand(ctx context.Context, namespace string, vm map[string]any) (map[string]any, error) {
-	raw, err := json.Marshal(vm)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the VirtualMachine: %w", err)
-	}
-	answer, err := s.client.Put().Namespace(namespace).Resource("expand-vm-spec").Body(raw).SetHeader("Content-Type", "application/json").DoRaw(ctx)
-	if err != nil {
-		return nil, explained(err, answer)
-	}
-	expanded, err := machine.Decode(answer)
-	if err != nil {
-		return nil, fmt.Errorf("reading KubeVirt's answer: %w", err)
-	}
-	return expanded, nil
-}
-
-// explained sets the message of an error to KubeVirt's, which client-go omits.
-func explained(err error, answer []byte) error {
-	var status *apierrors.StatusError
-	var response metav1.Status
-	if errors.As(err, &status) && json.Unmarshal(answer, &response) == nil && response.Message != "" {
-		status.ErrStatus.Message = response.Message
-	}
-	return err
 }

@@ -594,7 +594,7 @@ type expanding struct {
 	err error
 }
 
-func (e *expanding) expand(_ context.Context, namespace string, vm map[string]any) (map[string]any, error) {
+func (e *expanding) Expand(_ context.Context, namespace string, vm map[string]any) (map[string]any, error) {
 	e.got = runtime.DeepCopyJSON(vm)
 	if e.err != nil {
 		return nil, e.err

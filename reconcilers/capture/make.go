@@ -193,10 +193,10 @@ func (r *Reconciler) expanded(ctx context.Context, s *state, instancetype v1beta
 	if held["status"] != nil {
 		vm["status"] = held["status"]
 	}
-	expanded, err := r.cluster.expander.expand(ctx, source.Namespace, vm)
+	expanded, err := r.cluster.expander.Expand(ctx, source.Namespace, vm)
 	switch {
 	case unknownKind(err):
-		return nil, &unknownKindError{expansion}
+		return nil, &unknownKindError{expanding}
 	case apierrors.IsNotFound(err), permanent(err):
 		return nil, &permanentError{v1beta1.ReasonExpansionFailed, fmt.Errorf("expanding the instance type and the preference of VirtualMachine %s/%s: %w", source.Namespace, source.Name, err)}
 	case err != nil:

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/reconcilers/internal/expansion"
 )
 
 // resource is one of the kinds that captures use.
@@ -31,9 +32,8 @@ var (
 	snapshots       = resource{schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinesnapshots"}, "VirtualMachineSnapshot"}
 	contents        = resource{schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinesnapshotcontents"}, "VirtualMachineSnapshotContent"}
 	volumeSnapshots = resource{schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}, "VolumeSnapshot"}
-	// expansion is an endpoint of KubeVirt's own API server, which has no stored objects.
-	expansion   = resource{schema.GroupVersionResource{Group: "subresources.kubevirt.io", Version: "v1", Resource: "expand-vm-spec"}, "expand-vm-spec"}
-	dataVolumes = resource{schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}, "DataVolume"}
+	expanding       = resource{expansion.Resource, expansion.Resource.Resource}
+	dataVolumes     = resource{schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}, "DataVolume"}
 )
 
 // backendStorage is part of the names of volumes in which KubeVirt stores EFI variables and TPM state. They are not disks of the VM.

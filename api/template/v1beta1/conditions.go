@@ -182,4 +182,8 @@ const (
 	// LabelRequestUID is on all objects that a request creates and holds the UID of
 	// that request.
 	LabelRequestUID = "template.kubevirt.io/RequestUID"
+
+	// LabelTransferUID is on all objects that an import or an export creates and holds
+	// the UID of that import or export.
+	LabelTransferUID = "template.kubevirt.io/transfer"
 )

@@ -1,0 +1,418 @@
+package transfer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/excerpt"
+	"github.com/vmstencil/stencil/reconcilers/internal/expansion"
+	"github.com/vmstencil/stencil/reconcilers/internal/sample"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/transfer"
+)
+
+const (
+	// exportTimeout is how long an export may take until it can be downloaded.
+	exportTimeout = 12 * time.Hour
+	// defaultTTL is how long a package can be downloaded.
+	defaultTTL = 2 * time.Hour
+	// result is the suffix of the volume with the package, and packageSlack is how much larger than the disks it is: descriptor and tables.
+	result       = "-package"
+	packageSlack = 64 << 20
+	// access is the suffix of the Secret with which users download.
+	access = "-access"
+)
+
+// Exports reconciles VirtualMachineTemplateExports.
+type Exports struct {
+	*runner
+	expander *expansion.Client
+}
+
+// exporting is one export at one moment.
+type exporting struct {
+	*Exports
+	object *v1beta1.VirtualMachineTemplateExport
+	before *v1beta1.VirtualMachineTemplateExport
+	owner  owner
+	who    *identity
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Exports) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	object := &v1beta1.VirtualMachineTemplateExport{}
+	found, err := get(ctx, r.manager, request.Namespace, request.Name, object)
+	// The garbage collector deletes the objects of an export that is deleted.
+	if err != nil || !found || object.DeletionTimestamp != nil || ended(object.Status.Phase) {
+		return reconcile.Result{}, err
+	}
+	e := &exporting{Exports: r, object: object, before: object.DeepCopy(), owner: owner{"VirtualMachineTemplateExport", object.Namespace, object.Name, object.UID}}
+	host := e.owner.serviceHost()
+	if e.who, err = r.keys.identify(ctx, object.UID, object.CreationTimestamp.Time, []string{host, host + ".cluster.local"}); err != nil {
+		return reconcile.Result{}, err
+	}
+	again, err := e.step(ctx)
+	var permanent *permanentError
+	switch {
+	case errors.As(err, &permanent):
+		err = e.fail(ctx, permanent.reason, permanent.message)
+		again = 0
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	case lasting(err):
+		err = e.fail(ctx, v1beta1.ReasonFailed, err.Error())
+		again = 0
+	case err != nil:
+		e.progressing(e.object.Status.Phase, v1beta1.ReasonRetrying, err.Error())
+	}
+	if err := errors.Join(err, e.write(ctx)); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// step does what is next, and returns when to look again.
+func (e *exporting) step(ctx context.Context) (time.Duration, error) {
+	status := &e.object.Status
+	switch {
+	case status.Phase == "":
+		e.progressing(v1beta1.TransferPending, v1beta1.ReasonReconciling, "the export begins")
+		return time.Millisecond, nil
+	case status.Phase == v1beta1.TransferReady:
+		return e.serve(ctx)
+	case e.clock.Since(e.object.CreationTimestamp.Time) > exportTimeout:
+		return 0, &permanentError{transfer.ReasonTimedOut, fmt.Sprintf("the export has not finished within %s", exportTimeout)}
+	}
+	prepared, err := e.prepare(ctx)
+	if err != nil {
+		return 0, err
+	}
+	copies, waiting, err := e.copies(ctx, prepared)
+	if err != nil {
+		return 0, err
+	}
+	if waiting != "" {
+		e.progressing(v1beta1.TransferPreparing, v1beta1.ReasonReconciling, waiting)
+		return pollInterval, nil
+	}
+	if err := e.start(ctx, prepared, copies); err != nil {
+		return 0, err
+	}
+	return e.follow(ctx)
+}
+
+// prepare reads the template, and finds its disks.
+func (e *exporting) prepare(ctx context.Context) (*exportable, error) {
+	name := e.object.Spec.TemplateRef.Name
+	template := &v1beta1.VirtualMachineTemplate{}
+	found, err := get(ctx, e.cluster, e.object.Namespace, name, template)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, &permanentError{ReasonTemplateUnusable, fmt.Sprintf("VirtualMachineTemplate %s/%s does not exist", e.object.Namespace, name)}
+	}
+	rendered, failed := sample.Plain(templatecache.Compile(template))
+	if failed != nil {
+		return nil, &permanentError{ReasonTemplateUnusable, fmt.Sprintf("VirtualMachineTemplate %s/%s cannot be exported: %s", e.object.Namespace, name, failed.Message)}
+	}
+	vm := rendered.Object
+	if spec := machine.MapAt(vm, "spec"); spec["instancetype"] != nil || spec["preference"] != nil {
+		vm, err = e.expander.Expand(ctx, e.object.Namespace, vm)
+		if apierrors.IsNotFound(err) || lasting(err) {
+			return nil, &permanentError{ReasonTemplateUnusable, fmt.Sprintf("expanding the instance type and the preference of VirtualMachineTemplate %s/%s: %v", e.object.Namespace, name, err)}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("expanding the instance type and the preference: %w", err)
+		}
+	}
+	prepared, err := prepare(template, vm)
+	if err != nil {
+		return nil, &permanentError{ReasonTemplateUnusable, err.Error()}
+	}
+	if others := prepared.outside(e.object); len(others) > 0 {
+		return nil, &permanentError{ReasonSourceDenied, fmt.Sprintf("the template has disks from namespaces that spec.sourceNamespaces does not name: %s: create an export that names them", strings.Join(others, ", "))}
+	}
+	if len(prepared.disks) > e.settings.MaxDisks {
+		return nil, &permanentError{transfer.ReasonLimitExceeded, fmt.Sprintf("the template has %d disks, and at most %d are exported", len(prepared.disks), e.settings.MaxDisks)}
+	}
+	return prepared, nil
+}
+
+func (e *exporting) copyName(index int) string { return e.owner.called(fmt.Sprintf("-%d", index)) }
+
+// copies has CDI copy the disks: a point in time of each, which pods can mount, and which later changes do not affect. It returns the claims, or what is
+// waited for.
+func (e *exporting) copies(ctx context.Context, of *exportable) (claims []corev1.PersistentVolumeClaim, waiting string, err error) {
+	for index, disk := range of.disks {
+		name := e.copyName(index)
+		metadata := e.owner.metadata(name)
+		// Bind at once: the mover starts when the copy is complete.
+		metadata.Annotations = map[string]string{"cdi.kubevirt.io/storage.bind.immediate.requested": ""}
+		copied := &unstructured.Unstructured{}
+		copied.SetGroupVersionKind(cdi.WithKind("DataVolume"))
+		found, err := get(ctx, e.cluster, e.object.Namespace, name, copied)
+		if err != nil {
+			return nil, "", fmt.Errorf("reading DataVolume %s/%s: %w", e.object.Namespace, name, err)
+		}
+		if !found {
+			copied, err = asUnstructured(map[string]any{"metadata": metadata, "spec": merge(disk.source, map[string]any{"storage": map[string]any{}})})
+			if err != nil {
+				return nil, "", err
+			}
+			copied.SetGroupVersionKind(cdi.WithKind("DataVolume"))
+			if err := ensure(ctx, e.cluster, copied); err != nil {
+				return nil, "", fmt.Errorf("copying the disk %s: %w", disk.volume, err)
+			}
+		}
+		phase, _, _ := unstructured.NestedString(copied.Object, "status", "phase")
+		if phase == "Failed" {
+			return nil, "", &permanentError{ReasonDiskLost, fmt.Sprintf("CDI could not copy the disk %s: DataVolume %s/%s has failed", disk.volume, e.object.Namespace, name)}
+		}
+		if phase != "Succeeded" {
+			waiting = fmt.Sprintf("waiting for DataVolume %s, a copy of the disk %s", name, disk.volume)
+			if trouble := troubleOf(copied); trouble != "" {
+				waiting += ": " + trouble
+			}
+			continue
+		}
+		claim := corev1.PersistentVolumeClaim{}
+		found, err = get(ctx, e.cluster, e.object.Namespace, name, &claim)
+		if err != nil {
+			return nil, "", err
+		}
+		if !found {
+			return nil, "", &permanentError{ReasonDiskLost, fmt.Sprintf("the copy of the disk %s was deleted in the meantime", disk.volume)}
+		}
+		claims = append(claims, claim)
+	}
+	return claims, waiting, nil
+}
+
+// troubleOf returns the error that a DataVolume reports.
+func troubleOf(copied *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(copied.Object, "status", "conditions")
+	for _, each := range conditions {
+		condition, _ := each.(map[string]any)
+		if message, _ := condition["message"].(string); message != "" && condition["status"] != "True" {
+			return message
+		}
+	}
+	return ""
+}
+
+func merge(into, from map[string]any) map[string]any {
+	merged := map[string]any{}
+	for _, each := range []map[string]any{into, from} {
+		for key, value := range each {
+			merged[key] = value
+		}
+	}
+	return merged
+}
+
+// asUnstructured returns an object in the form of JSON.
+func asUnstructured(object map[string]any) (*unstructured.Unstructured, error) {
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	made := &unstructured.Unstructured{}
+	return made, json.Unmarshal(raw, &made.Object)
+}
+
+// start creates what the mover needs, and its Job.
+func (e *exporting) start(ctx context.Context, of *exportable, copies []corev1.PersistentVolumeClaim) error {
+	rendered, err := json.Marshal(of.vm)
+	if err != nil {
+		return err
+	}
+	template := of.template.DeepCopy()
+	template.ObjectMeta = metav1.ObjectMeta{Name: template.Name, Namespace: template.Namespace, Annotations: template.Annotations, Labels: template.Labels}
+	delete(template.Annotations, corev1.LastAppliedConfigAnnotation)
+	encoded, err := json.Marshal(template)
+	if err != nil {
+		return err
+	}
+	task := &transfer.Task{Stage: transfer.Export, Limits: transfer.Limits{Disks: e.settings.MaxDisks, Bytes: e.settings.MaxBytes, Seconds: int64(exportTimeout.Seconds()), Ratio: maxRatio, StallSeconds: stallSeconds}, Package: &transfer.Package{
+		File: e.file(), Format: e.format(), Compression: e.object.Spec.Compression, Template: encoded, VM: rendered, DownloadToken: e.who.downloadToken,
+	}}
+	j := job{stage: transfer.Export, secret: e.owner.called(""), result: e.owner.called(result)}
+	size := int64(packageSlack)
+	for index := range copies {
+		claim := &copies[index]
+		block := claim.Spec.VolumeMode != nil && *claim.Spec.VolumeMode == corev1.PersistentVolumeBlock
+		capacity := claim.Status.Capacity[corev1.ResourceStorage]
+		disk := of.disks[index]
+		name := fmt.Sprintf("disk-%d", index)
+		task.Disks = append(task.Disks, transfer.Disk{Name: name, Block: block, Size: capacity.Value(), Volume: disk.volume, CDROM: disk.cdrom})
+		j.disks = append(j.disks, jobDisk{name: name, claim: claim.Name, block: block, readOnly: true})
+		// Blocks that cannot be compressed grow a little.
+		size += capacity.Value() + capacity.Value()/100
+	}
+	chosen, err := e.storageOf(ctx, v1beta1.ImportStorage{StorageClassName: e.object.Spec.StorageClassName, VolumeMode: new(corev1.PersistentVolumeFilesystem)}, size)
+	if err != nil {
+		return err
+	}
+	secret, digest, err := e.owner.secret(j.secret, task, e.who)
+	if err != nil {
+		return err
+	}
+	j.digest = digest
+	download := &corev1.Secret{ObjectMeta: e.owner.metadata(e.owner.called(access)), Immutable: new(true), Data: map[string][]byte{
+		"token": []byte(e.who.downloadToken), "ca.crt": e.who.certificate,
+	}}
+	for _, object := range []client.Object{
+		e.owner.claim(j.result, chosen.size, chosen.class, chosen.modes, &chosen.mode),
+		secret, download, e.owner.networkPolicy(true, &e.settings), e.owner.service(), e.owner.job(e.owner.called(""), j, &e.settings),
+	} {
+		if err := ensure(ctx, e.cluster, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *exporting) format() v1beta1.ExportFormat {
+	if e.object.Spec.Format == "" {
+		return v1beta1.ExportOVA
+	}
+	return e.object.Spec.Format
+}
+
+// file returns the name of the package.
+func (e *exporting) file() string {
+	if e.format() == v1beta1.ExportOCI {
+		return e.object.Spec.TemplateRef.Name + ".oci.tar"
+	}
+	return e.object.Spec.TemplateRef.Name + ".ova"
+}
+
+// follow reads how far the mover is.
+func (e *exporting) follow(ctx context.Context) (time.Duration, error) {
+	seen, err := e.observe(ctx, e.owner, e.owner.called(""), e.who)
+	if err != nil {
+		return 0, err
+	}
+	if err := failure(seen.state); err != nil {
+		return 0, err
+	}
+	status := &e.object.Status
+	if seen.state == nil {
+		e.progressing(v1beta1.TransferPreparing, v1beta1.ReasonReconciling, seen.waiting)
+		return pollInterval, nil
+	}
+	status.Disks, status.Percent = progressOf(seen.state.Disks)
+	switch seen.state.Phase {
+	case transfer.Failed:
+		_ = e.movers.acknowledge(ctx, e.who, seen.ip)
+		e.progressing(v1beta1.TransferTransferring, v1beta1.ReasonRetrying, "the mover starts again")
+		return pollInterval, nil
+	case transfer.Running:
+		e.progressing(v1beta1.TransferTransferring, v1beta1.ReasonReconciling, "writing the package")
+		return pollInterval, nil
+	}
+	ttl := defaultTTL
+	if e.object.Spec.TTL != nil {
+		ttl = e.object.Spec.TTL.Duration
+	}
+	now := e.clock.Now()
+	expires := metav1.NewTime(now.Add(ttl))
+	status.Percent, status.Size, status.Digest, status.Warnings, status.ExpiresAt = 100, seen.state.Size, seen.state.Digest, seen.state.Warnings, &expires
+	status.URL = "https://" + e.owner.serviceHost() + transfer.PackagePath + e.file()
+	status.TokenSecretRef = &corev1.LocalObjectReference{Name: e.owner.called(access)}
+	message := fmt.Sprintf("the package can be downloaded until %s", expires.UTC().Format(time.RFC3339))
+	status.Phase = v1beta1.TransferReady
+	setConditions(&status.Conditions, e.object.Generation, metav1.ConditionFalse, metav1.ConditionTrue, v1beta1.ReasonReconciled, message, now)
+	e.event(corev1.EventTypeNormal, "Exported", message)
+	e.metrics.ended(directionExport, resultReady, v1beta1.ReasonReconciled, now.Sub(e.object.CreationTimestamp.Time), status.Size)
+	return ttl, nil
+}
+
+// serve deletes the package when it has expired. The mover serves it until then.
+func (e *exporting) serve(ctx context.Context) (time.Duration, error) {
+	status := &e.object.Status
+	if status.ExpiresAt != nil {
+		if left := status.ExpiresAt.Sub(e.clock.Now()); left > 0 {
+			return left, nil
+		}
+	}
+	if err := e.clean(ctx); err != nil {
+		return 0, err
+	}
+	status.Phase, status.URL, status.TokenSecretRef = v1beta1.TransferExpired, "", nil
+	setConditions(&status.Conditions, e.object.Generation, metav1.ConditionFalse, metav1.ConditionFalse, ReasonExpired, "the package was deleted when it expired: create another export", e.clock.Now())
+	return 0, nil
+}
+
+// clean deletes what the export has made.
+func (e *exporting) clean(ctx context.Context) error {
+	named := func(suffix string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: e.object.Namespace, Name: e.owner.called(suffix)}
+	}
+	failures := []error{
+		e.deleteJob(ctx, e.owner, e.owner.called("")),
+		remove(ctx, e.cluster, &corev1.Secret{ObjectMeta: named("")}), remove(ctx, e.cluster, &corev1.Secret{ObjectMeta: named(access)}),
+		remove(ctx, e.cluster, e.owner.service()), remove(ctx, e.cluster, e.owner.networkPolicy(true, &e.settings)),
+		remove(ctx, e.cluster, &corev1.PersistentVolumeClaim{ObjectMeta: named(result)}),
+	}
+	copies := &unstructured.UnstructuredList{}
+	copies.SetGroupVersionKind(cdi.WithKind("DataVolumeList"))
+	failures = append(failures, e.cluster.List(ctx, copies, client.InNamespace(e.object.Namespace), client.MatchingLabels(e.owner.labels())))
+	for index := range copies.Items {
+		failures = append(failures, remove(ctx, e.cluster, &copies.Items[index]))
+	}
+	return errors.Join(failures...)
+}
+
+// fail deletes what the export has made, and ends it.
+func (e *exporting) fail(ctx context.Context, reason, message string) error {
+	if err := e.clean(ctx); err != nil {
+		return fmt.Errorf("deleting what the export has made: %w", err)
+	}
+	now := e.clock.Now()
+	e.object.Status.Phase = v1beta1.TransferFailed
+	setConditions(&e.object.Status.Conditions, e.object.Generation, metav1.ConditionFalse, metav1.ConditionFalse, reason, message, now)
+	e.event(corev1.EventTypeWarning, "ExportFailed", message)
+	e.metrics.ended(directionExport, resultFailed, reason, now.Sub(e.object.CreationTimestamp.Time), 0)
+	return nil
+}
+
+func (e *exporting) progressing(phase v1beta1.TransferPhase, reason, message string) {
+	e.object.Status.Phase = phase
+	setConditions(&e.object.Status.Conditions, e.object.Generation, metav1.ConditionTrue, metav1.ConditionFalse, reason, message, e.clock.Now())
+}
+
+func (e *exporting) event(kind, reason, message string) {
+	if e.recorder != nil {
+		e.recorder.Eventf(e.object, nil, kind, reason, "Export", "%s", excerpt.Of(message, maximumMessage))
+	}
+}
+
+// write writes the status, if it differs.
+func (e *exporting) write(ctx context.Context) error {
+	if equal(e.before.Status, e.object.Status) {
+		return nil
+	}
+	if err := e.manager.Status().Patch(ctx, e.object, client.MergeFromWithOptions(e.before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	e.before = e.object.DeepCopy()
+	return nil
+}
+
+func equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }

@@ -1,0 +1,519 @@
+package transfer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/excerpt"
+	"github.com/vmstencil/stencil/transfer"
+)
+
+const (
+	importTimeout = 6 * time.Hour
+	// noPreference is the value of spec.preference for no preference.
+	noPreference = "None"
+	// inspection and importation are the suffixes of the names of Jobs and Secrets.
+	inspection  = "-inspect"
+	importation = ""
+)
+
+// Imports reconciles VirtualMachineTemplateImports.
+type Imports struct{ *runner }
+
+// importing is one import at one moment.
+type importing struct {
+	*Imports
+	object *v1beta1.VirtualMachineTemplateImport
+	before *v1beta1.VirtualMachineTemplateImport
+	owner  owner
+	who    *identity
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Imports) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	object := &v1beta1.VirtualMachineTemplateImport{}
+	found, err := get(ctx, r.manager, request.Namespace, request.Name, object)
+	// The garbage collector deletes the objects of an import that is deleted.
+	if err != nil || !found || object.DeletionTimestamp != nil || ended(object.Status.Phase) {
+		return reconcile.Result{}, err
+	}
+	i := &importing{Imports: r, object: object, before: object.DeepCopy(), owner: owner{"VirtualMachineTemplateImport", object.Namespace, object.Name, object.UID}}
+	if i.who, err = r.keys.identify(ctx, object.UID, object.CreationTimestamp.Time, nil); err != nil {
+		return reconcile.Result{}, err
+	}
+	again, err := i.step(ctx)
+	var permanent *permanentError
+	switch {
+	case errors.As(err, &permanent):
+		err = i.fail(ctx, permanent.reason, permanent.message)
+		again = 0
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	case lasting(err):
+		err = i.fail(ctx, v1beta1.ReasonFailed, err.Error())
+		again = 0
+	case err != nil:
+		i.progressing(i.object.Status.Phase, v1beta1.ReasonRetrying, err.Error())
+	}
+	if err := errors.Join(err, i.write(ctx)); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// ended reports whether nothing is left to do.
+func ended(phase v1beta1.TransferPhase) bool {
+	return phase == v1beta1.TransferSucceeded || phase == v1beta1.TransferFailed || phase == v1beta1.TransferExpired
+}
+
+// step does what is next, and returns when to look again.
+func (i *importing) step(ctx context.Context) (time.Duration, error) {
+	status := &i.object.Status
+	if status.StartTime == nil {
+		now := metav1.NewTime(i.clock.Now())
+		status.StartTime = &now
+		i.progressing(v1beta1.TransferPending, v1beta1.ReasonReconciling, "the import begins")
+		return time.Millisecond, nil
+	}
+	timeout := importTimeout
+	if i.object.Spec.Timeout != nil {
+		timeout = i.object.Spec.Timeout.Duration
+	}
+	if status.Phase != v1beta1.TransferPublishing && status.Phase != v1beta1.TransferWaiting && i.clock.Since(status.StartTime.Time) > timeout {
+		return 0, &permanentError{transfer.ReasonTimedOut, fmt.Sprintf("the import has not finished within %s: set a longer spec.timeout in a new import", timeout)}
+	}
+	switch {
+	case status.Plan == nil:
+		return i.inspect(ctx)
+	case status.Phase == v1beta1.TransferPublishing:
+		return i.publish(ctx)
+	}
+	if wait := i.wait(); wait != "" {
+		i.progressing(v1beta1.TransferWaiting, ReasonWaitingForUser, wait)
+		// A change of the spec wakes the import.
+		return 0, nil
+	}
+	if status.Phase == v1beta1.TransferWaiting {
+		// The time for the user's decision does not count.
+		now := metav1.NewTime(i.clock.Now())
+		status.StartTime = &now
+	}
+	return i.transfer(ctx)
+}
+
+// task returns the task of a stage.
+func (i *importing) task(stage transfer.Stage) *transfer.Task {
+	spec := &i.object.Spec
+	task := &transfer.Task{
+		Stage: stage, Source: &spec.Source, Verification: spec.Verification, Checksum: spec.Checksum,
+		Conversion: transfer.Conversion{
+			Namespace: i.object.Namespace, Name: i.templateName(), DeploymentOption: spec.DeploymentOption, Networks: spec.Networks,
+		},
+		Limits: transfer.Limits{Disks: i.settings.MaxDisks, Bytes: i.settings.MaxBytes, Ratio: maxRatio, Seconds: int64(importTimeout.Seconds()), StallSeconds: stallSeconds},
+	}
+	if spec.Timeout != nil {
+		task.Limits.Seconds = int64(spec.Timeout.Seconds())
+	}
+	for _, network := range i.settings.AllowedNetworks {
+		task.AllowedNetworks = append(task.AllowedNetworks, network.String())
+	}
+	if spec.Preference == noPreference {
+		task.Conversion.Preference = new("")
+	} else if spec.Preference != "" {
+		task.Conversion.Preference = &spec.Preference
+	}
+	return task
+}
+
+const (
+	// maxRatio is how many times larger than its file the content of a compressed file may be.
+	maxRatio = 1000
+	// stallSeconds is how long a source may send nothing.
+	stallSeconds = 60
+)
+
+// start creates what a mover needs, and its Job.
+func (i *importing) start(ctx context.Context, suffix string, task *transfer.Task, j job) error {
+	j.stage, j.secret = task.Stage, i.owner.called(suffix)
+	secret, digest, err := i.owner.secret(j.secret, task, i.who)
+	if err != nil {
+		return err
+	}
+	j.digest = digest
+	switch source := &i.object.Spec.Source; {
+	case source.HTTP != nil:
+		j.credentials, j.authorities = nameOf(source.HTTP.SecretRef), nameOf(source.HTTP.CertificatesRef)
+	case source.Registry != nil:
+		j.credentials, j.authorities = nameOf(source.Registry.SecretRef), nameOf(source.Registry.CertificatesRef)
+	case source.PVC != nil:
+		j.source = source.PVC.Name
+	}
+	for _, object := range []client.Object{secret, i.owner.networkPolicy(false, &i.settings), i.owner.job(i.owner.called(suffix), j, &i.settings)} {
+		if err := ensure(ctx, i.cluster, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func nameOf(reference *corev1.LocalObjectReference) string {
+	if reference == nil {
+		return ""
+	}
+	return reference.Name
+}
+
+// inspect has the description of the package read, and plans the import.
+func (i *importing) inspect(ctx context.Context) (time.Duration, error) {
+	template := &metav1.PartialObjectMetadata{}
+	template.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("VirtualMachineTemplate"))
+	found, err := get(ctx, i.cluster, i.object.Namespace, i.templateName(), template)
+	if err != nil {
+		return 0, err
+	}
+	if found {
+		return 0, &permanentError{ReasonNameTaken, fmt.Sprintf("VirtualMachineTemplate %s/%s exists already: delete it, or choose another spec.templateName", i.object.Namespace, i.templateName())}
+	}
+	if err := i.start(ctx, inspection, i.task(transfer.Inspect), job{}); err != nil {
+		return 0, err
+	}
+	seen, err := i.observe(ctx, i.owner, i.owner.called(inspection), i.who)
+	if err != nil {
+		return 0, err
+	}
+	if err := failure(seen.state); err != nil {
+		return 0, errors.Join(err, i.release(ctx, i.owner, i.owner.called(inspection), i.who, seen.ip))
+	}
+	if !i.finished(ctx, seen, v1beta1.TransferInspecting, "reading the description of the package") {
+		return pollInterval, nil
+	}
+	if err := i.plan(seen.state.Plan); err != nil {
+		return 0, err
+	}
+	i.object.Status.Warnings = seen.state.Warnings
+	// The plan is stored before the mover, which has it, is gone.
+	if err := i.write(ctx); err != nil {
+		return 0, err
+	}
+	return time.Millisecond, i.release(ctx, i.owner, i.owner.called(inspection), i.who, seen.ip)
+}
+
+// finished reports whether a mover has succeeded. Otherwise it writes the progress; a mover that has failed, and may succeed later, is started again.
+func (i *importing) finished(ctx context.Context, seen *observed, phase v1beta1.TransferPhase, doing string) bool {
+	switch {
+	case seen.state == nil && phase == v1beta1.TransferTransferring:
+		i.progressing(v1beta1.TransferPreparing, v1beta1.ReasonReconciling, seen.waiting)
+	case seen.state == nil:
+		i.progressing(phase, v1beta1.ReasonReconciling, seen.waiting)
+	case seen.state.Phase == transfer.Succeeded:
+		return true
+	case seen.state.Phase == transfer.Failed && seen.state.Failure != nil:
+		i.progressing(phase, v1beta1.ReasonRetrying, "the mover starts again: "+excerpt.Of(seen.state.Failure.Message, maximumMessage))
+		_ = i.movers.acknowledge(ctx, i.who, seen.ip)
+	default:
+		i.progressing(phase, v1beta1.ReasonReconciling, doing)
+	}
+	return false
+}
+
+// plan checks the plan of a mover, and writes it to the status.
+func (i *importing) plan(from *transfer.Plan) error {
+	if from == nil {
+		return &permanentError{transfer.ReasonNotAPackage, "the mover has found no plan"}
+	}
+	template := &v1beta1.VirtualMachineTemplate{}
+	if err := json.Unmarshal(from.Template, template); err != nil {
+		return &permanentError{transfer.ReasonNotAPackage, fmt.Sprintf("the template of the package cannot be read: %v", err)}
+	}
+	if len(from.Disks) > i.settings.MaxDisks {
+		return &permanentError{transfer.ReasonLimitExceeded, fmt.Sprintf("the package has %d disks, and at most %d are imported", len(from.Disks), i.settings.MaxDisks)}
+	}
+	// Labels of a package could make approvals select the template.
+	template.ObjectMeta = metav1.ObjectMeta{Name: i.templateName(), Namespace: i.object.Namespace, Annotations: template.Annotations, Labels: maps.Clone(i.object.Spec.TemplateLabels)}
+	maps.DeleteFunc(template.Annotations, func(key, _ string) bool {
+		return strings.Contains(key, "kubevirt.io/") && !strings.HasPrefix(key, "ovf.")
+	})
+	template.APIVersion, template.Kind = v1beta1.GroupVersion.String(), "VirtualMachineTemplate"
+	raw, err := json.Marshal(template)
+	if err != nil {
+		return &permanentError{transfer.ReasonNotAPackage, err.Error()}
+	}
+	plan := &v1beta1.ImportPlan{
+		Format: from.Format, Description: from.Description, Template: &runtime.RawExtension{Raw: raw}, Agreements: from.Agreements,
+	}
+	if from.Size >= 0 {
+		plan.Size = &from.Size
+	}
+	names := map[string]bool{}
+	for _, disk := range from.Disks {
+		if disk.Size < 0 || disk.Size > i.settings.MaxBytes || names[disk.Name] {
+			return &permanentError{transfer.ReasonLimitExceeded, fmt.Sprintf("disk %s of the package has %d bytes, and at most %d are imported", disk.Name, disk.Size, i.settings.MaxBytes)}
+		}
+		names[disk.Name] = true
+		plan.Disks = append(plan.Disks, v1beta1.ImportPlanDisk{Name: disk.Name, Volume: disk.Volume, File: disk.File, Size: disk.Size})
+	}
+	for _, note := range from.Notes {
+		plan.Notes = append(plan.Notes, note.String())
+	}
+	identified, err := json.Marshal(plan)
+	if err != nil {
+		return &permanentError{transfer.ReasonNotAPackage, err.Error()}
+	}
+	sum := sha256.Sum256(identified)
+	plan.Digest = "sha256:" + hex.EncodeToString(sum[:])
+	i.object.Status.Plan = plan
+	return nil
+}
+
+// wait returns what a user has to do before disks are imported; empty if nothing.
+func (i *importing) wait() string {
+	spec, plan := &i.object.Spec, i.object.Status.Plan
+	switch {
+	case len(plan.Agreements) > 0 && !spec.EULAAccepted:
+		return "the package has licences, in status.plan.agreements: set spec.eulaAccepted to true to accept them"
+	case spec.Approval == v1beta1.ImportApprovalManual && spec.ApprovedPlan != plan.Digest:
+		return "the plan has to be approved: set spec.approvedPlan to status.plan.digest, " + plan.Digest
+	}
+	return ""
+}
+
+// transfer has the disks written.
+func (i *importing) transfer(ctx context.Context) (time.Duration, error) {
+	task := i.task(transfer.Import)
+	task.Description = i.object.Status.Plan.Description
+	j := job{}
+	for _, disk := range i.object.Status.Plan.Disks {
+		chosen, err := i.storageOf(ctx, i.wanted(disk), disk.Size)
+		if err != nil {
+			return 0, err
+		}
+		claim := i.owner.claim(disk.Name, chosen.size, chosen.class, chosen.modes, &chosen.mode)
+		if err := ensure(ctx, i.cluster, claim); err != nil {
+			return 0, err
+		}
+		block := chosen.mode == corev1.PersistentVolumeBlock
+		j.disks = append(j.disks, jobDisk{name: disk.Name, claim: disk.Name, block: block})
+		task.Disks = append(task.Disks, transfer.Disk{Name: disk.Name, Block: block, Size: disk.Size, Volume: disk.Volume})
+	}
+	if err := i.start(ctx, importation, task, j); err != nil {
+		return 0, err
+	}
+	seen, err := i.observe(ctx, i.owner, i.owner.called(importation), i.who)
+	if err != nil {
+		return 0, err
+	}
+	if err := failure(seen.state); err != nil {
+		return 0, err
+	}
+	done := i.finished(ctx, seen, v1beta1.TransferTransferring, "writing the disks")
+	if seen.state != nil {
+		i.object.Status.Disks, i.object.Status.Percent = progressOf(seen.state.Disks)
+	}
+	if !done {
+		return pollInterval, nil
+	}
+	i.object.Status.Warnings = append(i.object.Status.Warnings, seen.state.Warnings...)
+	i.object.Status.Percent = 100
+	i.progressing(v1beta1.TransferPublishing, v1beta1.ReasonReconciling, "creating the template")
+	if err := i.write(ctx); err != nil {
+		return 0, err
+	}
+	return time.Millisecond, i.release(ctx, i.owner, i.owner.called(importation), i.who, seen.ip)
+}
+
+// wanted returns what the user wants of the storage of a disk.
+func (i *importing) wanted(disk v1beta1.ImportPlanDisk) v1beta1.ImportStorage {
+	var others v1beta1.ImportStorage
+	for _, each := range i.object.Spec.Storage {
+		switch each.Disk {
+		case disk.Volume:
+			return each
+		case "*":
+			others = each
+		}
+	}
+	return others
+}
+
+// publish creates the template, and makes it the owner of the disks.
+func (i *importing) publish(ctx context.Context) (time.Duration, error) {
+	template := &v1beta1.VirtualMachineTemplate{}
+	found, err := get(ctx, i.cluster, i.object.Namespace, i.templateName(), template)
+	if err != nil {
+		return 0, err
+	}
+	if !found {
+		if err := json.Unmarshal(i.object.Status.Plan.Template.Raw, template); err != nil {
+			return 0, &permanentError{transfer.ReasonNotAPackage, err.Error()}
+		}
+		metadata := i.owner.metadata(i.templateName())
+		metadata.Annotations = template.Annotations
+		// The policy template-import requires of the user that they may create DataVolumes here, which copy every claim of the namespace.
+		metadata.Labels[contract.LabelDiskAccess] = contract.DiskAccessLend
+		maps.Copy(metadata.Labels, i.object.Spec.TemplateLabels)
+		template.ObjectMeta = metadata
+		if err := i.cluster.Create(ctx, template); err != nil {
+			return 0, fmt.Errorf("creating VirtualMachineTemplate %s/%s: %w", i.object.Namespace, i.templateName(), err)
+		}
+	}
+	if template.Labels[v1beta1.LabelTransferUID] != string(i.object.UID) {
+		return 0, &permanentError{ReasonNameTaken, fmt.Sprintf("VirtualMachineTemplate %s/%s was created by another user in the meantime", i.object.Namespace, i.templateName())}
+	}
+	owned := metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "VirtualMachineTemplate", Name: template.Name, UID: template.UID}
+	for _, disk := range i.object.Status.Plan.Disks {
+		claim := &corev1.PersistentVolumeClaim{}
+		found, err := get(ctx, i.cluster, i.object.Namespace, disk.Name, claim)
+		if err != nil {
+			return 0, err
+		}
+		if !found {
+			return 0, &permanentError{ReasonDiskLost, fmt.Sprintf("PersistentVolumeClaim %s/%s was deleted in the meantime", i.object.Namespace, disk.Name)}
+		}
+		if err := i.own(ctx, claim, owned); err != nil {
+			return 0, err
+		}
+	}
+	if err := i.own(ctx, template); err != nil {
+		return 0, err
+	}
+	if err := i.clean(ctx); err != nil {
+		return 0, err
+	}
+	now := metav1.NewTime(i.clock.Now())
+	i.object.Status.TemplateRef, i.object.Status.CompletionTime = &corev1.LocalObjectReference{Name: template.Name}, &now
+	message := fmt.Sprintf("VirtualMachineTemplate %s/%s was created", i.object.Namespace, template.Name)
+	i.conclude(v1beta1.TransferSucceeded, metav1.ConditionTrue, v1beta1.ReasonReconciled, message)
+	i.event(corev1.EventTypeNormal, "Imported", message)
+	i.metrics.ended(directionImport, resultReady, v1beta1.ReasonReconciled, now.Sub(i.object.CreationTimestamp.Time), size(i.object.Status.Plan))
+	return 0, nil
+}
+
+func size(plan *v1beta1.ImportPlan) int64 {
+	if plan == nil || plan.Size == nil {
+		return 0
+	}
+	return *plan.Size
+}
+
+// own replaces the import as owner of an object by others.
+func (i *importing) own(ctx context.Context, object client.Object, owners ...metav1.OwnerReference) error {
+	before, _ := object.DeepCopyObject().(client.Object)
+	remaining := slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(reference metav1.OwnerReference) bool { return reference.UID == i.object.UID })
+	for _, each := range owners {
+		if !slices.ContainsFunc(remaining, func(reference metav1.OwnerReference) bool { return reference.UID == each.UID }) {
+			remaining = append(remaining, each)
+		}
+	}
+	if slices.EqualFunc(remaining, object.GetOwnerReferences(), func(a, b metav1.OwnerReference) bool { return a.UID == b.UID }) {
+		return nil
+	}
+	object.SetOwnerReferences(remaining)
+	return i.cluster.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// clean deletes what only the transfer needs.
+func (i *importing) clean(ctx context.Context) error {
+	var failures []error
+	for _, suffix := range []string{inspection, importation} {
+		name := metav1.ObjectMeta{Namespace: i.object.Namespace, Name: i.owner.called(suffix)}
+		failures = append(failures, i.deleteJob(ctx, i.owner, name.Name), remove(ctx, i.cluster, &corev1.Secret{ObjectMeta: name}))
+	}
+	return errors.Join(append(failures, remove(ctx, i.cluster, i.owner.networkPolicy(false, &i.settings)))...)
+}
+
+// fail deletes what the import has made, and ends it.
+func (i *importing) fail(ctx context.Context, reason, message string) error {
+	failures := []error{i.clean(ctx)}
+	// The template, if it exists, was made for this import and has not been handed over.
+	template := &v1beta1.VirtualMachineTemplate{}
+	found, err := get(ctx, i.cluster, i.object.Namespace, i.templateName(), template)
+	failures = append(failures, err)
+	if found && metav1.GetControllerOfNoCopy(template) == nil && slices.ContainsFunc(template.OwnerReferences, i.isOwner) {
+		failures = append(failures, remove(ctx, i.cluster, template))
+	}
+	claims := &corev1.PersistentVolumeClaimList{}
+	failures = append(failures, i.cluster.List(ctx, claims, client.InNamespace(i.object.Namespace), client.MatchingLabels(i.owner.labels())))
+	for index := range claims.Items {
+		if slices.ContainsFunc(claims.Items[index].OwnerReferences, i.isOwner) {
+			failures = append(failures, remove(ctx, i.cluster, &claims.Items[index]))
+		}
+	}
+	if err := errors.Join(failures...); err != nil {
+		return fmt.Errorf("deleting what the import has made: %w", err)
+	}
+	now := metav1.NewTime(i.clock.Now())
+	i.object.Status.CompletionTime = &now
+	i.conclude(v1beta1.TransferFailed, metav1.ConditionFalse, reason, message)
+	i.event(corev1.EventTypeWarning, "ImportFailed", message)
+	i.metrics.ended(directionImport, resultFailed, reason, now.Sub(i.object.CreationTimestamp.Time), 0)
+	return nil
+}
+
+func (i *importing) isOwner(reference metav1.OwnerReference) bool {
+	return reference.UID == i.object.UID
+}
+
+func (i *importing) templateName() string {
+	if i.object.Spec.TemplateName != "" {
+		return i.object.Spec.TemplateName
+	}
+	return i.object.Name
+}
+
+// progressing writes what is being done or waited for to the status.
+func (i *importing) progressing(phase v1beta1.TransferPhase, reason, message string) {
+	i.object.Status.Phase = phase
+	setConditions(&i.object.Status.Conditions, i.object.Generation, metav1.ConditionTrue, metav1.ConditionFalse, reason, message, i.clock.Now())
+}
+
+// conclude ends the import in the status.
+func (i *importing) conclude(phase v1beta1.TransferPhase, ready metav1.ConditionStatus, reason, message string) {
+	i.object.Status.Phase = phase
+	setConditions(&i.object.Status.Conditions, i.object.Generation, metav1.ConditionFalse, ready, reason, message, i.clock.Now())
+}
+
+func (i *importing) event(kind, reason, message string) {
+	if i.recorder != nil {
+		i.recorder.Eventf(i.object, nil, kind, reason, "Import", "%s", excerpt.Of(message, maximumMessage))
+	}
+}
+
+// write writes the status, if it differs.
+func (i *importing) write(ctx context.Context) error {
+	if equal(i.before.Status, i.object.Status) {
+		return nil
+	}
+	if err := i.manager.Status().Patch(ctx, i.object, client.MergeFromWithOptions(i.before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	i.before = i.object.DeepCopy()
+	return nil
+}
+
+// setConditions sets the conditions Progressing and Ready.
+func setConditions(conditions *[]metav1.Condition, generation int64, progressing, ready metav1.ConditionStatus, reason, message string, now time.Time) {
+	for kind, status := range map[string]metav1.ConditionStatus{v1beta1.ConditionProgressing: progressing, v1beta1.ConditionReady: ready} {
+		meta.SetStatusCondition(conditions, metav1.Condition{
+			Type: kind, Status: status, Reason: reason, Message: excerpt.Of(message, maximumMessage), ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
+		})
+	}
+	slices.SortFunc(*conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+}

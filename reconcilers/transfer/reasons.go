@@ -1,0 +1,17 @@
+package transfer
+
+// Reasons of the conditions of imports and exports, besides those of movers.
+const (
+	// ReasonNameTaken is an object that exists already.
+	ReasonNameTaken = "NameTaken"
+	// ReasonWaitingForUser is an import that needs a decision.
+	ReasonWaitingForUser = "WaitingForUser"
+	// ReasonDiskLost is a volume that was deleted while the transfer needed it.
+	ReasonDiskLost = "DiskLost"
+	// ReasonTemplateUnusable is a template that cannot be exported.
+	ReasonTemplateUnusable = "TemplateUnusable"
+	// ReasonSourceDenied is a disk in a namespace that the export does not name.
+	ReasonSourceDenied = "SourceDenied"
+	// ReasonExpired is an export whose package was deleted.
+	ReasonExpired = "Expired"
+)
