@@ -196,7 +196,7 @@ func (r *Reconciler) expanded(ctx context.Context, s *state, instancetype v1beta
 	expanded, err := r.cluster.expander.Expand(ctx, source.Namespace, vm)
 	switch {
 	case unknownKind(err):
-		return nil, &unknownKindError{expanding}
+		return nil, &unknownKindError{expandSpec}
 	case apierrors.IsNotFound(err), permanent(err):
 		return nil, &permanentError{v1beta1.ReasonExpansionFailed, fmt.Errorf("expanding the instance type and the preference of VirtualMachine %s/%s: %w", source.Namespace, source.Name, err)}
 	case err != nil:

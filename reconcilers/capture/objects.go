@@ -32,7 +32,7 @@ var (
 	snapshots       = resource{schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinesnapshots"}, "VirtualMachineSnapshot"}
 	contents        = resource{schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinesnapshotcontents"}, "VirtualMachineSnapshotContent"}
 	volumeSnapshots = resource{schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}, "VolumeSnapshot"}
-	expanding       = resource{expansion.Resource, expansion.Resource.Resource}
+	expandSpec      = resource{expansion.Resource, expansion.Resource.Resource}
 	dataVolumes     = resource{schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}, "DataVolume"}
 )
 
