@@ -30,6 +30,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 	"github.com/vmstencil/stencil/reconcilers/revisions"
 	"github.com/vmstencil/stencil/reconcilers/selfprotection"
+	"github.com/vmstencil/stencil/reconcilers/transfer"
 )
 
 // Options are the dependencies and settings of the reconcilers.
@@ -63,6 +64,7 @@ type Options struct {
 	ImageAccount    string
 	ImageNamespaces []string
 	ImageNetworks   []netip.Prefix
+	Transfers       Transfers
 	// ObjectAccount is the username under which objects of templates besides the VirtualMachine are created. If empty, none are.
 	ObjectAccount string
 	// ObjectKeys is required if ObjectAccount is set. ObjectKeysSecret is its Secret.
@@ -97,6 +99,12 @@ type Options struct {
 	ProtectedObjectsTrust string
 }
 
+// Transfers are the settings of imports and exports; transfer.Options describes them. Without an Account there are none.
+type Transfers struct {
+	Account, KeySecret string
+	Settings           transfer.Settings
+}
+
 // Audit are the settings of the audit; audit.Options describes them.
 type Audit struct {
 	// Interval is also the time between two checks of all templates against the policies.
@@ -128,6 +136,9 @@ func Setup(mgr manager.Manager, o Options) error {
 		return err
 	}
 	if err := setupCapture(mgr, o); err != nil {
+		return err
+	}
+	if err := setupTransfers(mgr, o); err != nil {
 		return err
 	}
 	if err := setupLending(mgr, o); err != nil {
@@ -238,6 +249,21 @@ func setupCapture(mgr manager.Manager, o Options) error {
 		return err
 	}
 	return captures.SetupWithManager(mgr)
+}
+
+// setupTransfers adds the reconcilers that import and export templates.
+func setupTransfers(mgr manager.Manager, o Options) error {
+	if o.Transfers.Account == "" || o.TemplateAPI == installation.External {
+		return nil
+	}
+	return transfer.SetupWithManager(mgr, transfer.Options{
+		Config:     mgr.GetConfig(),
+		Account:    o.Transfers.Account,
+		KeySecret:  o.Transfers.KeySecret,
+		Settings:   o.Transfers.Settings,
+		Recorder:   mgr.GetEventRecorder("stencil-transfers"),
+		Registerer: o.Registerer,
+	})
 }
 
 // setupLending adds the reconciler that creates the disks that templates lend.

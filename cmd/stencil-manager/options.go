@@ -52,6 +52,7 @@ type options struct {
 	diskAccount string
 	// revisionAccount is the user as which stored instance types are replaced.
 	revisionAccount string
+	transfers       transferOptions
 	// imageAccount is the user as which golden images are kept fresh, in imageNamespaces and from imageNetworks.
 	imageAccount    string
 	imageNamespaces program.List
@@ -171,6 +172,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"Namespaces, separated by commas, in which this account has permissions; * stands for all. GoldenImages in others are not reconciled.")
 	flags.Var(&o.imageNetworks, "image-networks",
 		"Private networks, separated by commas, such as 10.0.0.0/8, in which sources of golden images may be. Sources with other addresses that are not public are denied.")
+	o.transfers.bind(flags)
 	flags.StringVar(&o.objectAccount, "object-account", "",
 		"Full name of the service account as which the manager creates the objects that templates have besides the VirtualMachine; it must be permitted to impersonate it. If empty, VirtualMachines of templates with objects are denied.")
 	flags.Var(&o.objectResources, "object-resources",

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -40,7 +39,11 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 	if err != nil {
 		return reconcilers.Options{}, err
 	}
-	networks, err := o.networks()
+	networks, err := prefixes("image-networks", o.imageNetworks)
+	if err != nil {
+		return reconcilers.Options{}, err
+	}
+	transfers, err := o.transfers.settings(o.namespace)
 	if err != nil {
 		return reconcilers.Options{}, err
 	}
@@ -75,6 +78,7 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 		ImageAccount:     o.imageAccount,
 		ImageNamespaces:  o.imageNamespaces,
 		ImageNetworks:    networks,
+		Transfers:        transfers,
 		ObjectAccount:    o.objectAccount,
 		ObjectKeys:       c.objectKeys,
 		ObjectKeysSecret: o.objectKeysSecret(),
@@ -111,17 +115,4 @@ func (o *options) populatorKinds() ([]sources.Populator, error) {
 		kinds = append(kinds, kind)
 	}
 	return kinds, nil
-}
-
-// networks returns the private networks of --image-networks.
-func (o *options) networks() ([]netip.Prefix, error) {
-	var networks []netip.Prefix
-	for _, text := range o.imageNetworks {
-		network, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, fmt.Errorf("--image-networks: %w", err)
-		}
-		networks = append(networks, network)
-	}
-	return networks, nil
 }

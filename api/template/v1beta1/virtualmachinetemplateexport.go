@@ -64,7 +64,7 @@ type VirtualMachineTemplateExportSpec struct {
 	//
 	// +optional
 	// +listType=set
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=4
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63
 	SourceNamespaces []string `json:"sourceNamespaces,omitempty"`

@@ -139,6 +139,22 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.disks.name" .
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.images.name" . }}
 {{- end -}}
 
+{{/* The service account as which the manager imports and exports templates, and its user name; empty if it does neither. */}}
+{{- define "stencil.transfers.name" -}}
+{{ include "stencil.fullname" . }}-transfers
+{{- end -}}
+
+{{- define "stencil.transfers.user" -}}
+{{- if and .Values.transfers.enabled (eq .Values.templateAPI "Own") -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.transfers.name" . }}
+{{- end -}}
+{{- end -}}
+
+{{/* The Secret with the key from which the secrets of movers derive. The manager makes it. */}}
+{{- define "stencil.transfers.key" -}}
+{{ include "stencil.fullname" . }}-transfer-key
+{{- end -}}
+
 {{/* The service account as which the manager replaces stored instance types, and its user name; empty if it replaces none. */}}
 {{- define "stencil.revisions.name" -}}
 {{ include "stencil.fullname" . }}-revisions
@@ -221,6 +237,10 @@ kubevirt-virt-template-api-certs
 {{- else -}}
 {{ $repository }}:{{ default .root.Chart.AppVersion .image.tag }}
 {{- end -}}
+{{- end -}}
+
+{{- define "stencil.mover.image" -}}
+{{ include "stencil.reference" (dict "root" $ "image" .Values.transfers.image) }}
 {{- end -}}
 
 {{- define "stencil.apiserver.image" -}}

@@ -79,6 +79,21 @@
 {{- with include "stencil.revisions.user" . }}
 - --revision-account={{ . }}
 {{- end }}
+{{- with include "stencil.transfers.user" . }}
+- --transfer-account={{ . }}
+- --transfer-key-secret={{ include "stencil.transfers.key" $ }}
+- --transfer-image={{ include "stencil.mover.image" $ }}
+- --transfer-pull-policy={{ $.Values.transfers.image.pullPolicy }}
+{{- with $.Values.transfers.imagePullSecrets }}
+- --transfer-pull-secrets={{ range $i, $each := . }}{{ if $i }},{{ end }}{{ $each }}{{ end }}
+{{- end }}
+- --transfer-cpu={{ $.Values.transfers.cpu }}
+- --transfer-memory={{ $.Values.transfers.memory }}
+- --transfer-max-size={{ $.Values.transfers.maxSize }}
+{{- with $.Values.transfers.allowedNetworks }}
+- --transfer-networks={{ join "," . }}
+{{- end }}
+{{- end }}
 {{- range .Values.objects.lentResources }}
 {{- if not (has . $.Values.objects.resources) }}
 {{- fail (printf "objects.lentResources has %s, which objects.resources does not have: templates create only those" .) }}
