@@ -98,7 +98,7 @@ bench: preflight ## the benchmarks of docs/performance.md (ARGS=--write records 
 	@cd test && go run ./bench/cmd/bench $(ARGS)
 
 .PHONY: build
-build: preflight ## stencil-manager, stencil-apiserver, stencilctl and stencil-defaulter, into bin/
+build: preflight ## stencil-manager, stencil-apiserver, stencil-mover, stencilctl and stencil-defaulter, into bin/
 	@go build -trimpath -tags grpcnotrace -o bin/ ./cmd/...
 	@cd cmd/stencil-defaulter && CGO_ENABLED=1 go build -trimpath -tags $(TAGS) -o ../../bin/ .
 

@@ -35,3 +35,14 @@ func Spans(image Image, unit, limit int64) iter.Seq2[Range, error] {
 		}
 	}
 }
+
+// Stored returns the number of bytes that an image stores, in steps of 1 MiB.
+func Stored(image Image) (sum int64, err error) {
+	for each, err := range Spans(image, 1<<20, 1<<20) {
+		if err != nil {
+			return 0, err
+		}
+		sum += each.Length
+	}
+	return sum, nil
+}

@@ -36,7 +36,7 @@ type State struct {
 
 // Failure is why a mover failed. Message is for users: it has no credentials and no content of the source.
 type Failure struct {
-	// Reason is one word in camel case, such as ChecksumMismatch.
+	// Reason is one of the Reason constants.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	// Retry is true if the same task may succeed later.
@@ -47,11 +47,14 @@ type Failure struct {
 type Plan struct {
 	// Format of the package: OVA, OVF or OCI.
 	Format string `json:"format"`
-	// Description is the digest of the descriptor or of the manifest: sha256:HEX.
+	// Description is the digest of what the plan is made of: sha256:HEX. It is that of the descriptor, of the descriptor and the template of the package
+	// that follows it, or of the manifest of an artifact.
 	Description string `json:"description"`
+	// Revision identifies the content of an HTTP source: its ETag, or when it was modified. It is empty if the server reports neither.
+	Revision string `json:"revision,omitempty"`
 	// Size of the package in bytes; -1 if the source does not tell.
 	Size int64 `json:"size"`
-	// Verified is what the manifest and the signature of the package can verify.
+	// Verified is by which digests the content can be verified: SHA-256, SHA-1, or nothing if the package has no manifest.
 	Verified string `json:"verified,omitempty"`
 	// Template is the VirtualMachineTemplate, as JSON.
 	Template json.RawMessage `json:"template"`

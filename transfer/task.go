@@ -61,6 +61,8 @@ type Task struct {
 	Conversion Conversion `json:"conversion,omitzero"`
 	// Description is the digest of the description that was inspected: an import fails if the source has another one now.
 	Description string `json:"description,omitempty"`
+	// Revision is that of the plan. If it is set, an import fails if an HTTP source has another one now.
+	Revision string `json:"revision,omitempty"`
 	// Disks are the disks to be written, by the names that the plan gives them, or to be read.
 	Disks []Disk `json:"disks,omitempty"`
 	// Package is the package to be exported.
@@ -89,9 +91,12 @@ type Disk struct {
 	Block bool `json:"block,omitempty"`
 	// Size is the size of the disk as the guest sees it, in bytes.
 	Size int64 `json:"size"`
-	// Volume is the volume of the VirtualMachine that is a copy of the disk. Only exports use it, as the fields below.
+	// File is the name of the file or the digest of the layer, as in the plan. Only imports use it.
+	File string `json:"file,omitempty"`
+	// Volume is the volume of the VirtualMachine that is a copy of the disk. Only exports use it.
 	Volume string `json:"volume,omitempty"`
-	CDROM  bool   `json:"cdrom,omitempty"`
+	// CDROM is true for a CD.
+	CDROM bool `json:"cdrom,omitempty"`
 }
 
 // Package is a package that is exported.
@@ -109,7 +114,7 @@ type Package struct {
 	DownloadToken string `json:"downloadToken"`
 }
 
-// Limits bound what a mover does for one transfer.
+// Limits bound what a mover does for one transfer. A limit of 0 is none.
 type Limits struct {
 	// Disks is the most disks of a package, Bytes the most bytes of all its disks as guests see them.
 	Disks int   `json:"disks"`

@@ -51,7 +51,7 @@ func NewStream(r io.Reader) (*Stream, error) {
 	}
 	s.header = h
 	if h.directoryOffset != footerAtEnd || !h.compressed() {
-		return nil, disk.VMDK.Errorf("the tables of this image precede its grains: it cannot be read as a stream, but from a file")
+		return nil, notStream("the tables of this image precede its grains: it cannot be read as a stream, but from a file")
 	}
 	length, err := descriptorBytes(h)
 	if err != nil {
@@ -71,6 +71,19 @@ func NewStream(r io.Reader) (*Stream, error) {
 	}
 	s.directory = make([]uint32, h.tables())
 	return s, nil
+}
+
+// ErrNotStream is part of the error of an image that [Open] may read, and a Stream does not.
+var ErrNotStream = errors.New("the image is no stream")
+
+// streamError is the FormatError of an image that is no stream.
+type streamError struct{ error }
+
+func (e streamError) Is(target error) bool { return target == ErrNotStream }
+func (e streamError) Unwrap() error        { return e.error }
+
+func notStream(format string, arguments ...any) error {
+	return streamError{disk.VMDK.Errorf(format, arguments...)}
 }
 
 // Size of the disk in bytes.
@@ -163,7 +176,7 @@ func (s *Stream) readGrain(j *grainJob, m marker, at int64, first []byte) error 
 	case m.value%s.grain != 0 || m.value >= s.capacity:
 		return disk.VMDK.Errorf("the grain at sector %d is marked as that of sector %d, which is not a grain of the disk", at, m.value)
 	case m.value < s.next:
-		return disk.VMDK.Errorf("the grain of sector %d follows a later one: it cannot be read as a stream, but from a file", m.value)
+		return notStream("the grain of sector %d follows a later one: it cannot be read as a stream, but from a file", m.value)
 	case s.directoryAt != 0:
 		return disk.VMDK.Errorf("the grain of sector %d follows the grain directory", m.value)
 	case at > int64(^uint32(0)):
@@ -175,7 +188,7 @@ func (s *Stream) readGrain(j *grainJob, m marker, at int64, first []byte) error 
 	s.next = m.value + s.grain
 	number := int64(m.value / s.grain)
 	if s.open && s.group != number/tableEntries {
-		return disk.VMDK.Errorf("no grain table follows the grains before sector %d: it cannot be read as a stream, but from a file", at)
+		return notStream("no grain table follows the grains before sector %d: it cannot be read as a stream, but from a file", at)
 	}
 	s.open, s.group = true, number/tableEntries
 	s.table[number%tableEntries] = uint32(at)
@@ -232,7 +245,7 @@ func (s *Stream) readDirectory(m marker) error {
 		return err
 	}
 	if s.open {
-		return disk.VMDK.Errorf("no grain table follows the grains before sector %d: it cannot be read as a stream, but from a file", at)
+		return notStream("no grain table follows the grains before sector %d: it cannot be read as a stream, but from a file", at)
 	}
 	for i, want := range s.directory {
 		// An entry may name a table of zeros.

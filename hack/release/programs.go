@@ -83,6 +83,13 @@ var programs = []program{
 		description: "Serves process and create of VM templates",
 	},
 	{
+		name:  "stencil-mover",
+		ports: []int{8443},
+		// Registries and servers with packages.
+		authorities: true,
+		description: "Moves the disks of VM templates that are imported and exported",
+	},
+	{
 		name: client,
 		// API servers with a public certificate.
 		authorities: true,

@@ -151,6 +151,7 @@ func TestAnImageHasAProgramAndNothingElse(t *testing.T) {
 	for program, files := range map[string][]string{
 		"stencil-manager":   {"etc/", "etc/ssl/", "etc/ssl/certs/", authoritiesPath, "manager -> stencil-manager", "stencil-manager"},
 		"stencil-apiserver": {"apiserver -> stencil-apiserver", "stencil-apiserver"},
+		"stencil-mover":     {"etc/", "etc/ssl/", "etc/ssl/certs/", authoritiesPath, "stencil-mover"},
 		"stencilctl":        {"etc/", "etc/ssl/", "etc/ssl/certs/", authoritiesPath, "stencilctl"},
 	} {
 		t.Run(program, func(t *testing.T) {

@@ -1,4 +1,5 @@
-// Package outbound connects to the sources of golden images, and to no address that a user who names them must not reach through the manager.
+// Package outbound connects to the sources of golden images and of imported packages, and to no address that a user who names them must not reach through
+// Stencil.
 package outbound
 
 import (
@@ -23,12 +24,18 @@ type Credentials struct {
 	Authorities [][]byte
 }
 
-// ErrPrivate is returned for an address that is not public.
-var ErrPrivate = errors.New("the address is not public: allow its network in the chart's value goldenImages.allowedNetworks")
+// The values of the chart in which networks are allowed.
+const (
+	GoldenImages = "goldenImages.allowedNetworks"
+	Transfers    = "transfer.allowedNetworks"
+)
 
-// Transport returns a transport that checks each address that it connects to, after it was resolved: it is public, or in a network that is allowed.
-// Authorities are trusted besides those of the system.
-func Transport(allowed []netip.Prefix, authorities [][]byte) (*http.Transport, error) {
+// ErrPrivate is returned for an address that is not public.
+var ErrPrivate = errors.New("the address is not public")
+
+// Transport returns a transport that checks each address that it connects to, after it was resolved: it is public, or in a network that is allowed. value
+// is the chart's value with the networks, for messages. Authorities are trusted besides those of the system.
+func Transport(allowed []netip.Prefix, value string, authorities [][]byte) (*http.Transport, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil {
 		roots = x509.NewCertPool()
@@ -38,7 +45,7 @@ func Transport(allowed []netip.Prefix, authorities [][]byte) (*http.Transport, e
 			return nil, errors.New("it has a value without certificates in PEM")
 		}
 	}
-	dialer := &net.Dialer{Timeout: connectTimeout, Control: func(_, address string, _ syscall.RawConn) error { return check(allowed, address) }}
+	dialer := &net.Dialer{Timeout: connectTimeout, Control: func(_, address string, _ syscall.RawConn) error { return check(allowed, value, address) }}
 	return &http.Transport{
 		DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: connectTimeout, ForceAttemptHTTP2: true, Proxy: http.ProxyFromEnvironment,
@@ -46,7 +53,7 @@ func Transport(allowed []netip.Prefix, authorities [][]byte) (*http.Transport, e
 }
 
 // check returns an error if an address, HOST:PORT with a resolved host, must not be connected to.
-func check(allowed []netip.Prefix, address string) error {
+func check(allowed []netip.Prefix, value, address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
@@ -64,7 +71,7 @@ func check(allowed []netip.Prefix, address string) error {
 	}
 	special := slices.ContainsFunc(notPublic, func(network netip.Prefix) bool { return network.Contains(real) })
 	if !real.IsGlobalUnicast() || real.IsPrivate() || special {
-		return fmt.Errorf("%s: %w", ip, ErrPrivate)
+		return fmt.Errorf("%s: %w: allow its network in the chart's value %s", ip, ErrPrivate, value)
 	}
 	return nil
 }

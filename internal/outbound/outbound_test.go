@@ -20,7 +20,7 @@ func TestAddressesThatAreNotPublicAreDenied(t *testing.T) {
 	} {
 		t.Run(address, func(t *testing.T) {
 			parsed := netip.MustParseAddr(address)
-			err := check(nil, netip.AddrPortFrom(parsed, 443).String())
+			err := check(nil, GoldenImages, netip.AddrPortFrom(parsed, 443).String())
 			switch {
 			case public:
 				if err != nil {
@@ -37,10 +37,10 @@ func TestAddressesThatAreNotPublicAreDenied(t *testing.T) {
 	}
 	t.Run("an allowed network", func(t *testing.T) {
 		allowed := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}
-		if err := check(allowed, "[::ffff:10.1.2.3]:443"); err != nil {
+		if err := check(allowed, Transfers, "[::ffff:10.1.2.3]:443"); err != nil {
 			t.Error(err)
 		}
-		if err := check(allowed, "10.2.0.1:443"); !errors.Is(err, ErrPrivate) {
+		if err := check(allowed, Transfers, "10.2.0.1:443"); !errors.Is(err, ErrPrivate) {
 			t.Error(err)
 		}
 	})

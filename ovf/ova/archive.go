@@ -240,7 +240,7 @@ func (c *contents) checkDigest(name string) error {
 	}
 	computed := c.digests[name]
 	if !bytes.Equal(computed[entry.Hash], entry.Digest) {
-		return fail(name, "has the %s digest %x, and %x according to the manifest; it was changed or damaged", hashName(entry.Hash), computed[entry.Hash], entry.Digest)
+		return &Error{Member: name, Err: ErrDigest, Message: fmt.Sprintf("has the %s digest %x, and %x according to the manifest; it was changed or damaged", hashName(entry.Hash), computed[entry.Hash], entry.Digest)}
 	}
 	return nil
 }

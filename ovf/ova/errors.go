@@ -13,7 +13,7 @@ type Error struct {
 	Member string
 	// Message is the error and what to do about it.
 	Message string
-	// Err is the cause, or nil. Message contains its text.
+	// Err is the cause, or nil. Message contains its text, unless it is ErrDigest.
 	Err error
 }
 
@@ -28,6 +28,9 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // ErrNoManifest is returned when digests are to be verified and the OVA has none.
 var ErrNoManifest = errors.New("OVA: contains no manifest, so its content cannot be verified; create the OVA with a manifest, or import it without verification")
+
+// ErrDigest is the cause of an Error about a member whose digest is not the one of the manifest.
+var ErrDigest = errors.New("the digest differs")
 
 func fail(member, message string, arguments ...any) error {
 	return &Error{Member: member, Message: fmt.Sprintf(message, arguments...)}

@@ -215,6 +215,9 @@ func (r *Reader) finish() error {
 // Envelope returns the descriptor, and nil as long as it was not read.
 func (r *Reader) Envelope() *ovf.Envelope { return r.contents.envelope }
 
+// Descriptor returns the bytes of the descriptor, and nil as long as it was not read.
+func (r *Reader) Descriptor() []byte { return r.contents.descriptor }
+
 // Manifest returns the manifest, and nil as long as it was not read.
 func (r *Reader) Manifest() *Manifest { return r.contents.manifest }
 

@@ -31,6 +31,7 @@ const small = "grpcnotrace"
 var programs = []program{
 	{name: "stencil-manager", module: ".", pkg: "./cmd/stencil-manager", tags: small},
 	{name: "stencil-apiserver", module: ".", pkg: "./cmd/stencil-apiserver", tags: small},
+	{name: "stencil-mover", module: ".", pkg: "./cmd/stencil-mover"},
 	{name: "stencilctl", module: ".", pkg: "./cmd/stencilctl"},
 	// libvirt is loaded at run time, so that neither it nor its headers are needed to build.
 	{name: "stencil-defaulter", module: "cmd/stencil-defaulter", pkg: ".", cgo: true, tags: "libvirt_dlopen"},

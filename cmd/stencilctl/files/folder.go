@@ -11,7 +11,6 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
 	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
-	"github.com/vmstencil/stencil/disk"
 )
 
 // DiskName is the name of the file of a claim's disk in a folder.
@@ -84,17 +83,6 @@ func (f *Folder) File(name string, write func(file *os.File) error) error {
 		fmt.Fprintln(f.Streams.Out, path)
 	}
 	return nil
-}
-
-// Stored returns the number of bytes that an image stores, in steps of 1 MiB.
-func Stored(image disk.Image) (sum int64, err error) {
-	for each, err := range disk.Spans(image, 1<<20, 1<<20) {
-		if err != nil {
-			return 0, err
-		}
-		sum += each.Length
-	}
-	return sum, nil
 }
 
 // Quantity prints a number of bytes. A negative one is not known.

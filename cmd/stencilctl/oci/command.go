@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
-	"github.com/vmstencil/stencil/cmd/stencilctl/oci/registry"
+	"github.com/vmstencil/stencil/internal/registry"
 )
 
 // NewCommand returns the group of commands.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/files"
-	"github.com/vmstencil/stencil/cmd/stencilctl/oci/registry"
 	images "github.com/vmstencil/stencil/disk"
 	"github.com/vmstencil/stencil/disk/qcow2"
+	"github.com/vmstencil/stencil/internal/registry"
 	"github.com/vmstencil/stencil/oci"
 	"github.com/vmstencil/stencil/oci/containerdisk"
 )

@@ -105,7 +105,7 @@ func (p *pushing) measure(ctx context.Context, r *raw, content images.Image) err
 		}
 		p.compressor = made
 	}
-	stored, err := files.Stored(content)
+	stored, err := images.Stored(content)
 	if err != nil {
 		return r.wrong(err)
 	}

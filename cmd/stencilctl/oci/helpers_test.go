@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
-	"github.com/vmstencil/stencil/cmd/stencilctl/oci/registry"
+	"github.com/vmstencil/stencil/internal/registry"
 )
 
 const template = `apiVersion: template.kubevirt.io/v1beta1

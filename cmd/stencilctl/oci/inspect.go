@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
-	"github.com/vmstencil/stencil/cmd/stencilctl/oci/registry"
+	"github.com/vmstencil/stencil/internal/registry"
 )
 
 // inspecting is the command inspect.

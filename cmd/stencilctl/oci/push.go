@@ -15,8 +15,8 @@ import (
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/files"
-	"github.com/vmstencil/stencil/cmd/stencilctl/oci/registry"
 	"github.com/vmstencil/stencil/disk/rawzstd"
+	"github.com/vmstencil/stencil/internal/registry"
 	"github.com/vmstencil/stencil/oci"
 )
 

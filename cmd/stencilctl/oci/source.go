@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
-	"github.com/vmstencil/stencil/cmd/stencilctl/oci/registry"
+	"github.com/vmstencil/stencil/internal/registry"
 	"github.com/vmstencil/stencil/oci"
 )
 

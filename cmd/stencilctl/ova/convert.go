@@ -185,7 +185,7 @@ func (c *converting) disk(ctx context.Context, o *opened, d conversion.Disk) (er
 	if size := image.Info().Size; d.Capacity >= 0 && size > d.Capacity {
 		return wrong(fmt.Errorf("the disk has %d bytes, and %d according to the descriptor", size, d.Capacity))
 	}
-	data, err := files.Stored(image)
+	data, err := disk.Stored(image)
 	if err != nil {
 		return wrong(err)
 	}

@@ -122,7 +122,7 @@ func (c *converting) packed(ctx context.Context, folder, template string, from c
 	if err != nil {
 		return p, cli.Usage(fmt.Errorf("%s: %w", name, err))
 	}
-	data, err := files.Stored(image)
+	data, err := disk.Stored(image)
 	if err != nil {
 		return p, cli.Usage(fmt.Errorf("%s: %w", name, err))
 	}

@@ -82,7 +82,7 @@ func (c *Client) connect(ctx context.Context, source *v1alpha1.GoldenImageRegist
 	if err != nil {
 		return repository, nil, fmt.Errorf("spec.source.registry.url: %w", err)
 	}
-	transport, err := outbound.Transport(c.Allowed, with.Authorities)
+	transport, err := outbound.Transport(c.Allowed, outbound.GoldenImages, with.Authorities)
 	if err != nil {
 		return repository, nil, fmt.Errorf("spec.source.registry.certConfigMap: %w", err)
 	}

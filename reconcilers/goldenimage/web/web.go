@@ -58,7 +58,7 @@ func (c *Client) Newest(ctx context.Context, key string, image *v1alpha1.GoldenI
 	}
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	transport, err := outbound.Transport(c.Allowed, with.Authorities)
+	transport, err := outbound.Transport(c.Allowed, outbound.GoldenImages, with.Authorities)
 	if err != nil {
 		return "", fmt.Errorf("certConfigMap: %w", err)
 	}
