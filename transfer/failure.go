@@ -30,6 +30,8 @@ const (
 	ReasonInvalidTask = "InvalidTask"
 	// ReasonInterrupted is a mover that was ended.
 	ReasonInterrupted = "Interrupted"
+	// ReasonMoverFailed is a mover that ended without a report again and again. The manager reports it.
+	ReasonMoverFailed = "MoverFailed"
 	// ReasonInternal is any other error, such as one of a volume.
 	ReasonInternal = "Internal"
 )

@@ -257,7 +257,7 @@ func (i *importing) plan(from *transfer.Plan) error {
 		return &permanentError{transfer.ReasonNotAPackage, err.Error()}
 	}
 	plan := &v1beta1.ImportPlan{
-		Format: from.Format, Description: from.Description, Template: &runtime.RawExtension{Raw: raw}, Agreements: from.Agreements,
+		Format: from.Format, Description: from.Description, Revision: from.Revision, Template: &runtime.RawExtension{Raw: raw}, Agreements: from.Agreements,
 	}
 	if from.Size >= 0 {
 		plan.Size = &from.Size
@@ -268,7 +268,7 @@ func (i *importing) plan(from *transfer.Plan) error {
 			return &permanentError{transfer.ReasonLimitExceeded, fmt.Sprintf("disk %s of the package has %d bytes, and at most %d are imported", disk.Name, disk.Size, i.settings.MaxBytes)}
 		}
 		names[disk.Name] = true
-		plan.Disks = append(plan.Disks, v1beta1.ImportPlanDisk{Name: disk.Name, Volume: disk.Volume, File: disk.File, Size: disk.Size})
+		plan.Disks = append(plan.Disks, v1beta1.ImportPlanDisk{Name: disk.Name, Volume: disk.Volume, File: disk.File, Size: disk.Size, CDROM: disk.CDROM})
 	}
 	for _, note := range from.Notes {
 		plan.Notes = append(plan.Notes, note.String())
@@ -298,7 +298,7 @@ func (i *importing) wait() string {
 // transfer has the disks written.
 func (i *importing) transfer(ctx context.Context) (time.Duration, error) {
 	task := i.task(transfer.Import)
-	task.Description = i.object.Status.Plan.Description
+	task.Description, task.Revision = i.object.Status.Plan.Description, i.object.Status.Plan.Revision
 	j := job{}
 	for _, disk := range i.object.Status.Plan.Disks {
 		chosen, err := i.storageOf(ctx, i.wanted(disk), disk.Size)
@@ -311,7 +311,7 @@ func (i *importing) transfer(ctx context.Context) (time.Duration, error) {
 		}
 		block := chosen.mode == corev1.PersistentVolumeBlock
 		j.disks = append(j.disks, jobDisk{name: disk.Name, claim: disk.Name, block: block})
-		task.Disks = append(task.Disks, transfer.Disk{Name: disk.Name, Block: block, Size: disk.Size, Volume: disk.Volume})
+		task.Disks = append(task.Disks, transfer.Disk{Name: disk.Name, Block: block, Size: disk.Size, Volume: disk.Volume, File: disk.File, CDROM: disk.CDROM})
 	}
 	if err := i.start(ctx, importation, task, j); err != nil {
 		return 0, err

@@ -399,6 +399,12 @@ type ImportPlan struct {
 	// +optional
 	Description string `json:"description,omitempty"`
 
+	// Revision identifies the content of an HTTP source, if the server tells it: a
+	// package that has changed since is not imported.
+	//
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
 	// Template is the template that will be created.
 	//
 	// +optional
@@ -445,6 +451,11 @@ type ImportPlanDisk struct {
 	//
 	// +optional
 	Size int64 `json:"size,omitempty"`
+
+	// CDROM is true for the content of a CD drive.
+	//
+	// +optional
+	CDROM bool `json:"cdrom,omitempty"`
 }
 
 // TransferDisk is the progress of a disk.
