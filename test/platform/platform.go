@@ -14,9 +14,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
+	"github.com/vmstencil/stencil/test/product"
 	"github.com/vmstencil/stencil/test/release"
 )
 
@@ -30,6 +33,8 @@ type Options struct {
 	// CDI adds CDI, with simulated storage and nodes; it needs ControllerManager. CDILater leaves it to Plane.StartCDI or
 	// StartVirtualization.
 	CDI, CDILater bool
+	// Transfers adds imports and exports of templates. Their movers are processes of the test. It needs CDI.
+	Transfers bool
 	// Log receives progress. Optional.
 	Log io.Writer
 	// APIServer adds stencil-apiserver.
@@ -103,7 +108,17 @@ type Platform struct {
 
 // Start starts everything; what it started is stopped again when it fails.
 func Start(ctx context.Context, options Options) (*Platform, error) {
-	plane, err := controlplane.Start(ctx, options.plane())
+	settings := options.plane()
+	if options.Transfers {
+		mover, err := product.Binary(ctx, "stencil-mover")
+		if err != nil {
+			return nil, err
+		}
+		settings.Processes = controlplane.Processes{Label: v1beta1.LabelTransferUID, Programs: map[string]string{"stencil-mover": mover}}
+		// The servers of tests are on this machine.
+		options.Values = merged(options.Values, map[string]any{"transfers": map[string]any{"enabled": true, "allowedNetworks": []any{"127.0.0.0/8"}}})
+	}
+	plane, err := controlplane.Start(ctx, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -190,6 +205,14 @@ func (p *Platform) start() error {
 		return p.StartAPIServer()
 	}
 	return nil
+}
+
+// merged returns values with others laid over them.
+func merged(values, over map[string]any) map[string]any {
+	result := map[string]any{}
+	gen.Merge(result, values)
+	gen.Merge(result, over)
+	return result
 }
 
 // VirtualizationTools returns the names of the tools that StartVirtualization needs.

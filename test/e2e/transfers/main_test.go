@@ -1,0 +1,285 @@
+// Package transfers_test imports templates from packages and exports them, as users with the role edit. KubeVirt's and CDI's own controllers run, storage with
+// bytes and the node are simulated, and movers are processes of this machine that run the product's own program.
+package transfers_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
+	"github.com/vmstencil/stencil/test/platform"
+)
+
+// limit bounds each wait for a transfer.
+const limit = 3 * time.Minute
+
+var stencil *platform.Platform
+
+func TestMain(m *testing.M) {
+	harness.Main(m, func(ctx context.Context) (stop func() error, err error) {
+		if stencil, err = platform.Start(ctx, platform.Options{KubeVirt: true, ControllerManager: true, CDI: true, Transfers: true, Log: os.Stderr}); err != nil {
+			return nil, err
+		}
+		return stencil.Stop, nil
+	})
+}
+
+// shop is a namespace with a user who has the role edit in it.
+type shop struct {
+	namespace string
+	owner     *controlplane.User
+}
+
+func open(t *testing.T) *shop {
+	t.Helper()
+	s := &shop{namespace: harness.Namespace(t, stencil.Plane, "shop")}
+	s.owner = harness.User(t, stencil.Plane, s.namespace+"-owner", gen.Role(s.namespace, "edit"))
+	return s
+}
+
+// does runs kubectl as the owner in the namespace, requires success, and returns the standard output.
+func (s *shop) does(t *testing.T, stdin string, arguments ...string) string {
+	t.Helper()
+	return harness.Must(t, stencil.Plane, s.owner, stdin, append(arguments, "-n", s.namespace)...).Stdout
+}
+
+// content is that of a disk of 256 MiB with data at a few places, so that most of it is a hole.
+func content(seed uint64) []byte {
+	disk := make([]byte, 64<<20)
+	random := rand.NewChaCha8([32]byte{byte(seed)})
+	for _, at := range []int{0, 5 << 20, 33<<20 + 4096, 64<<20 - 512} {
+		_, _ = random.Read(disk[at:min(at+1<<20, len(disk))])
+	}
+	return disk
+}
+
+// machine creates the VM web with a disk of this content, and returns when it is filled.
+func (s *shop) machine(t *testing.T, disk []byte) {
+	t.Helper()
+	s.does(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": {"runStrategy": "Halted",
+		"dataVolumeTemplates": [{"metadata": {"name": "web-root"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "64Mi"}}}}}],
+		"template": {"spec": {
+			"domain": {"memory": {"guest": "1Gi"}, "devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}}]}},
+			"volumes": [{"name": "root", "dataVolume": {"name": "web-root"}}]}}}}`, "create", "-f", "-")
+	s.reaches(t, "datavolume", "web-root", "{.status.phase}", "Succeeded")
+	if err := stencil.Plane.CSI().WriteDisk(t.Context(), s.namespace, "web-root", bytes.NewReader(disk)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reaches waits until a field of an object has a value.
+func (s *shop) reaches(t *testing.T, resource, name, path, want string) {
+	t.Helper()
+	harness.Within(t, fmt.Sprintf("%s %s has %s", resource, name, want), limit, func() error {
+		got := harness.Kubectl(t, stencil.Plane, s.owner, "", "get", resource, name, "-n", s.namespace, "-o", "jsonpath="+path)
+		if got.Code != 0 || got.Stdout != want {
+			return harness.Complaint(got.Stdout + got.Stderr + "\n" + s.describe(t, resource, name))
+		}
+		return nil
+	})
+}
+
+func (s *shop) describe(t *testing.T, resource, name string) string {
+	t.Helper()
+	return harness.Kubectl(t, stencil.Plane, nil, "", "get", resource, name, "-n", s.namespace, "-o", "jsonpath={.status}").Stdout
+}
+
+// captured makes the template golden of the VM, and deletes the VM with its disks.
+func (s *shop) captured(t *testing.T) {
+	t.Helper()
+	s.does(t, `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplateRequest", "metadata": {"name": "golden"},
+		"spec": {"virtualMachineRef": {"namespace": "`+s.namespace+`", "name": "web"}}}`, "create", "-f", "-")
+	s.reaches(t, "vmtr", "golden", `{.status.conditions[?(@.type=="Ready")].status}`, "True")
+	s.does(t, "", "delete", "vm", "web", "--wait=false")
+	s.gone(t, "pvc", "web-root")
+}
+
+func (s *shop) gone(t *testing.T, resource, name string) {
+	t.Helper()
+	harness.Within(t, fmt.Sprintf("%s %s is gone", resource, name), limit, func() error {
+		if left := harness.Must(t, stencil.Plane, nil, "", "get", resource, name, "-n", s.namespace, "--ignore-not-found", "-o", "name").Stdout; left != "" {
+			return harness.Complaint(left)
+		}
+		return nil
+	})
+}
+
+// exported is what an export offers.
+type exported struct {
+	url, token, digest string
+	certificate        []byte
+	size               int64
+	// address is that of the mover. On a real cluster the Service leads there.
+	address string
+}
+
+// export exports the template golden, and returns what can be downloaded.
+func (s *shop) export(t *testing.T, name, spec string) *exported {
+	t.Helper()
+	s.does(t, `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplateExport", "metadata": {"name": "`+name+`"},
+		"spec": {"templateRef": {"name": "golden"}`+spec+`}}`, "create", "-f", "-")
+	s.reaches(t, "vmte", name, "{.status.phase}", "Ready")
+	var object struct {
+		Metadata struct{ UID string }
+		Status   struct {
+			URL, Digest    string
+			Size           int64
+			TokenSecretRef struct{ Name string }
+		}
+	}
+	s.read(t, "vmte", name, &object)
+	var secret struct{ Data map[string]string }
+	s.read(t, "secret", object.Status.TokenSecretRef.Name, &secret)
+	e := &exported{url: object.Status.URL, digest: object.Status.Digest, size: object.Status.Size}
+	e.token, e.certificate = string(decoded(t, secret.Data["token"])), decoded(t, secret.Data["ca.crt"])
+	ip := s.does(t, "", "get", "pod", "-l", "template.kubevirt.io/transfer="+object.Metadata.UID, "-o", "jsonpath={.items[0].status.podIP}")
+	e.address = net.JoinHostPort(ip, "8443")
+	return e
+}
+
+func (s *shop) read(t *testing.T, resource, name string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(s.does(t, "", "get", resource, name, "-o", "json")), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func decoded(t *testing.T, text string) []byte {
+	t.Helper()
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// get requests the package with a header, and returns the response with its body.
+func (e *exported) get(t *testing.T, header http.Header) (*http.Response, []byte) {
+	t.Helper()
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(e.certificate) {
+		t.Fatal("the Secret has no certificate")
+	}
+	// The Service of a plane has no proxy: the name is resolved to the pod, and the certificate is verified for the name.
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, e.address)
+		},
+	}}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header = header
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, body
+}
+
+func (e *exported) authorized(more ...string) http.Header {
+	header := http.Header{"Authorization": {"Bearer " + e.token}}
+	for i := 0; i+1 < len(more); i += 2 {
+		header.Set(more[i], more[i+1])
+	}
+	return header
+}
+
+// download downloads the package in two ranges, as a client whose connection was cut does, and verifies its digest.
+func (e *exported) download(t *testing.T) []byte {
+	t.Helper()
+	half := e.size / 2
+	first, start := e.get(t, e.authorized("Range", fmt.Sprintf("bytes=0-%d", half-1)))
+	second, rest := e.get(t, e.authorized("Range", fmt.Sprintf("bytes=%d-", half), "If-Range", first.Header.Get("ETag")))
+	if first.StatusCode != http.StatusPartialContent || second.StatusCode != http.StatusPartialContent {
+		t.Fatalf("ranges: %s, %s", first.Status, second.Status)
+	}
+	whole := append(start, rest...)
+	if sum := sha256.Sum256(whole); e.digest != "sha256:"+hex.EncodeToString(sum[:]) || int64(len(whole)) != e.size {
+		t.Fatalf("%d bytes with %s, and %d bytes with %s in the status", len(whole), hex.EncodeToString(sum[:]), e.size, e.digest)
+	}
+	return whole
+}
+
+// offer serves files of a folder, and returns the URL of it.
+func offer(t *testing.T, name string, package_ []byte) string {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, name), package_, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(folder)))
+	t.Cleanup(server.Close)
+	return server.URL + "/" + url.PathEscape(name)
+}
+
+// imports creates an import with a spec.
+func (s *shop) imports(t *testing.T, name, spec string) {
+	t.Helper()
+	s.does(t, `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplateImport", "metadata": {"name": "`+name+`"}, "spec": `+spec+`}`, "create", "-f", "-")
+}
+
+// condition returns reason and message of the condition Ready.
+func (s *shop) condition(t *testing.T, resource, name string) string {
+	t.Helper()
+	return s.does(t, "", "get", resource, name, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}: {.status.conditions[?(@.type=="Ready")].message}`)
+}
+
+// boots creates a VM from a template, and returns the bytes of its disk.
+func (s *shop) boots(t *testing.T, template, name string) []byte {
+	t.Helper()
+	s.does(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "`+name+`", "annotations": {"template.kubevirt.io/template-ref": "`+template+`"}},
+		"spec": {"template": {"spec": {"domain": {"devices": {}}}}}}`, "create", "-f", "-")
+	volume := s.does(t, "", "get", "vm", name, "-o", "jsonpath={.spec.template.spec.volumes[0].dataVolume.name}")
+	s.reaches(t, "datavolume", volume, "{.status.phase}", "Succeeded")
+	path, err := stencil.Plane.CSI().DiskPath(t.Context(), s.namespace, volume)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return disk
+}
+
+// nothing requires that no object of a transfer is left but those that are named.
+func (s *shop) nothing(t *testing.T, uid string) {
+	t.Helper()
+	harness.Within(t, "nothing of the transfer is left", limit, func() error {
+		left := harness.Must(t, stencil.Plane, nil, "", "get", "jobs,pods,secrets,services,networkpolicies,pvc,datavolumes,vmt", "-n", s.namespace,
+			"-l", "template.kubevirt.io/transfer="+uid, "-o", "name").Stdout
+		return harness.Complaint(left)
+	})
+}
+
+func (s *shop) uid(t *testing.T, resource, name string) string {
+	t.Helper()
+	return s.does(t, "", "get", resource, name, "-o", "jsonpath={.metadata.uid}")
+}
