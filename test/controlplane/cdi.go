@@ -70,6 +70,14 @@ func (p *Plane) installCDICRDs(ctx context.Context) error {
 			definitions = append(definitions, definition)
 		}
 	}
+	if err := p.installSnapshotCRDs(ctx); err != nil {
+		return err
+	}
+	return p.InstallCRDs(ctx, definitions...)
+}
+
+// installSnapshotCRDs installs the definitions of volume snapshots.
+func (p *Plane) installSnapshotCRDs(ctx context.Context) error {
 	snapshots, err := p.generatedCRDs(ctx, "snapshot-crds")
 	if err != nil {
 		return err
@@ -79,7 +87,7 @@ func (p *Plane) installCDICRDs(ctx context.Context) error {
 		metav1.SetMetaDataAnnotation(&definition.ObjectMeta, apiextensionsv1.KubeAPIApprovedAnnotation,
 			"https://github.com/kubernetes-csi/external-snapshotter/pull/814")
 	}
-	return p.InstallCRDs(ctx, append(definitions, snapshots...)...)
+	return p.InstallCRDs(ctx, snapshots...)
 }
 
 // startCDI does what CDI's operator does on a cluster, and starts the fake storage and the fake node that CDI works with.
@@ -133,11 +141,27 @@ func (p *Plane) startStorage(ctx context.Context, client dynamic.Interface) (err
 	if err := create(ctx, client, driver, classes, waiting, snapshots); err != nil {
 		return err
 	}
-	if p.csi, err = csi.Start(p.AdminConfig()); err != nil {
+	if p.csi, err = csi.Start(p.AdminConfig(), p.folder.file("volumes")); err != nil {
 		return err
 	}
-	p.nodes, err = kubelet.Start(ctx, p.AdminConfig())
-	return err
+	return p.startNodes(ctx)
+}
+
+// startNodes starts the fake node, whose pods may use the volumes of the CSI driver, if there is one.
+func (p *Plane) startNodes(ctx context.Context) error {
+	options := kubelet.Options{Folder: p.folder.file("pods"), Logs: p.folder.file("logs"), Attributes: processAttributes}
+	if p.csi != nil {
+		options.Volumes = p.csi
+	}
+	nodes, err := kubelet.Start(ctx, p.AdminConfig(), options)
+	if err != nil {
+		return err
+	}
+	p.nodes = nodes
+	if p.options.Processes.Label != "" {
+		nodes.RunProcesses(p.options.Processes.Label, kubelet.Programs(p.options.Processes.Programs))
+	}
+	return nil
 }
 
 // deployCDI creates the object that configures all of CDI, in the state that its operator writes.

@@ -33,6 +33,10 @@ type Options struct {
 	// and snapshot classes (Plane.CSI), and a node for its worker pods (Plane.Nodes). It needs ControllerManager, which binds volumes.
 	CDI bool
 
+	// Processes are the pods of the node that run as processes of this machine. They need CDI or StartCDI. Plane.Nodes().RunProcesses adds
+	// such pods to a running plane.
+	Processes Processes
+
 	// CDILater leaves CDI's CRDs out of InstallVirtualizationCRDs: the cluster does not have CDI until Plane.StartCDI adds it.
 	CDILater bool
 
@@ -54,6 +58,14 @@ type Options struct {
 
 	// ports replaces freePorts in tests of this package.
 	ports portChooser
+}
+
+// Processes selects pods that run as processes of this machine; see kubelet.Nodes.RunProcesses for what they get. The zero value is none.
+type Processes struct {
+	// Label is on the pods, with any value.
+	Label string
+	// Programs are the paths of programs by their name: see kubelet.Programs.
+	Programs map[string]string
 }
 
 // Plane is a running control plane.

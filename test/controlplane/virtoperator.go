@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vmstencil/stencil/test/controlplane/conflict"
-	"github.com/vmstencil/stencil/test/controlplane/kubelet"
 )
 
 // VirtOperator is the username of virt-operator.
@@ -62,7 +61,7 @@ func (p *Plane) StartVirtOperator(ctx context.Context, release VirtOperatorRelea
 		return err
 	}
 	if p.nodes == nil {
-		if p.nodes, err = kubelet.Start(ctx, p.AdminConfig()); err != nil {
+		if err := p.startNodes(ctx); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -48,6 +49,7 @@ type Driver struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	rules   rules
+	store   store
 }
 
 type item struct {
@@ -55,8 +57,12 @@ type item struct {
 	namespace, name string
 }
 
-// Start starts the driver; snapshots are taken as soon as their CRDs are installed, which may be later. Stop ends it.
-func Start(config *rest.Config) (*Driver, error) {
+// Start starts the driver, which stores the bytes of volumes and snapshots in a folder; snapshots are taken as soon as their CRDs are installed, which may
+// be later. Stop ends it and leaves the folder.
+func Start(config *rest.Config, folder string) (*Driver, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of volumes: %w", err)
+	}
 	config = rest.CopyConfig(config)
 	config.UserAgent = "csi-player"
 	kube, err1 := kubernetes.NewForConfig(config)
@@ -69,6 +75,7 @@ func Start(config *rest.Config) (*Driver, error) {
 		kube:    kube,
 		dynamic: dynamicClient,
 		cancel:  cancel,
+		store:   store{folder: folder},
 		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemFastSlowRateLimiter[item](retry, retry, 1)),
 	}
 	d.rules.changed = d.resync(ctx)
@@ -122,6 +129,9 @@ func (d *Driver) watch(ctx context.Context, resources ...schema.GroupVersionReso
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(d.dynamic, 0)
 	for _, resource := range resources {
 		enqueue := func(changed any) {
+			if last, is := changed.(cache.DeletedFinalStateUnknown); is {
+				changed = last.Obj
+			}
 			if object, is := changed.(metav1.Object); is {
 				d.queue.Add(item{resource: resource, namespace: object.GetNamespace(), name: object.GetName()})
 			}
@@ -130,6 +140,8 @@ func (d *Driver) watch(ctx context.Context, resources ...schema.GroupVersionReso
 		_, _ = factory.ForResource(resource).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    enqueue,
 			UpdateFunc: func(_, changed any) { enqueue(changed) },
+			// The bytes of volumes and contents that were deleted without the driver are deleted then.
+			DeleteFunc: enqueue,
 		})
 	}
 	factory.Start(ctx.Done())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -168,11 +169,18 @@ func (d *Driver) cut(ctx context.Context, snapshot, content *unstructured.Unstru
 	if err != nil {
 		return nil, err
 	}
-	size := claim.Status.Capacity[corev1.ResourceStorage]
+	size, handle := claim.Status.Capacity[corev1.ResourceStorage], snapshotPrefix+string(snapshot.GetUID())
+	if err := d.store.copy(handle, text(content, "spec", "source", "volumeHandle"), 0); err != nil {
+		return nil, failure{fmt.Sprintf("failed to take snapshot of the volume %s: %v", text(content, "spec", "source", "volumeHandle"), err)}
+	}
 	now := time.Now()
 	if err := d.status(ctx, contents, "", content.GetName(), map[string]any{
-		"snapshotHandle": "snapshot-" + string(snapshot.GetUID()), "creationTime": now.UnixNano(), "restoreSize": size.Value(), "readyToUse": false,
+		"snapshotHandle": handle, "creationTime": now.UnixNano(), "restoreSize": size.Value(), "readyToUse": false,
 	}); err != nil {
+		if apierrors.IsNotFound(err) {
+			// The content was deleted meanwhile, and nothing refers to the bytes.
+			err = errors.Join(err, d.store.remove(handle))
+		}
 		return nil, err
 	}
 	if !rule.Disorder {
@@ -277,6 +285,9 @@ func (d *Driver) deleteSnapshot(ctx context.Context, snapshot *unstructured.Unst
 			}
 			return err
 		}
+		if err := d.store.remove(snapshotPrefix + string(snapshot.GetUID())); err != nil {
+			return err
+		}
 		if err := d.dropFinalizers(ctx, contents, content, func(string) bool { return true }); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
@@ -323,9 +334,13 @@ func (d *Driver) isSource(ctx context.Context, snapshot *unstructured.Unstructur
 	return false, nil
 }
 
-// reconcileContent removes a content that no snapshot uses any more, if its deletion policy is Delete or it is being deleted.
+// reconcileContent removes a content that no snapshot uses any more, if its deletion policy is Delete or it is being deleted, and the bytes of one that
+// no longer exists.
 func (d *Driver) reconcileContent(ctx context.Context, name string) error {
 	content, err := d.dynamic.Resource(contents).Get(ctx, name, metav1.GetOptions{})
+	if uid, own := strings.CutPrefix(name, "snapcontent-"); apierrors.IsNotFound(err) && own {
+		return d.store.remove(snapshotPrefix + uid)
+	}
 	if err != nil || text(content, "spec", "driver") != Name {
 		return err
 	}

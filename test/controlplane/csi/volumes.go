@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -57,8 +59,9 @@ func (d *Driver) provision(ctx context.Context, claim *corev1.PersistentVolumeCl
 	if err == nil && rule.Vanish {
 		return d.vanishClaim(ctx, claim.Namespace, claim.Name)
 	}
+	size, handle := claim.Spec.Resources.Requests[corev1.ResourceStorage], volumePrefix+string(claim.UID)
 	if err == nil {
-		err = d.checkSource(ctx, claim)
+		err = d.fill(ctx, claim, handle, size.Value())
 	}
 	if err != nil {
 		if !errors.Is(err, errHeld) {
@@ -78,7 +81,7 @@ func (d *Driver) provision(ctx context.Context, claim *corev1.PersistentVolumeCl
 			Finalizers:  []string{volumeFinalizer},
 		},
 		Spec: corev1.PersistentVolumeSpec{
-			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: size},
 			AccessModes:                   claim.Spec.AccessModes,
 			VolumeMode:                    claim.Spec.VolumeMode,
 			StorageClassName:              class.Name,
@@ -88,14 +91,29 @@ func (d *Driver) provision(ctx context.Context, claim *corev1.PersistentVolumeCl
 				Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID, ResourceVersion: claim.ResourceVersion,
 			},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{
-				CSI: &corev1.CSIPersistentVolumeSource{Driver: Name, VolumeHandle: "volume-" + string(claim.UID)},
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: Name, VolumeHandle: handle},
 			},
 		},
 	}, metav1.CreateOptions{})
-	if err == nil {
-		err = d.repeat(ctx, rule, claims, claim.Namespace, claim.Name)
+	if err != nil {
+		if !apierrors.IsAlreadyExists(err) {
+			err = errors.Join(err, d.store.remove(handle))
+		}
+		return err
 	}
-	return err
+	return d.repeat(ctx, rule, claims, claim.Namespace, claim.Name)
+}
+
+// fill makes the bytes of a volume: none, or a copy of the source that the claim specifies.
+func (d *Driver) fill(ctx context.Context, claim *corev1.PersistentVolumeClaim, handle string, size int64) error {
+	source, err := d.checkSource(ctx, claim)
+	switch {
+	case err != nil:
+		return err
+	case source != "":
+		return d.store.copy(handle, source, size)
+	}
+	return d.store.create(handle, isBlock(claim.Spec.VolumeMode), size)
 }
 
 // populated reports whether a volume populator fills the claim instead of the driver.
@@ -104,43 +122,72 @@ func populated(claim *corev1.PersistentVolumeClaim) bool {
 	return source != nil && source.Kind != "PersistentVolumeClaim" && source.Kind != "VolumeSnapshot"
 }
 
-// checkSource returns the reason why a claim cannot be filled from the snapshot or the claim that it names.
-func (d *Driver) checkSource(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+// checkSource returns the handle of the snapshot or the volume that a claim is filled from, empty if there is none, or the reason why it cannot be.
+func (d *Driver) checkSource(ctx context.Context, claim *corev1.PersistentVolumeClaim) (handle string, err error) {
 	source := claim.Spec.DataSource
 	if source == nil {
-		return nil
+		return "", nil
 	}
-	wanted := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	var size resource.Quantity
 	if source.Kind == "VolumeSnapshot" {
-		snapshot, err := d.dynamic.Resource(snapshots).Namespace(claim.Namespace).Get(ctx, source.Name, metav1.GetOptions{})
-		if err != nil {
-			return fmt.Errorf("error getting snapshot %s from api server: %w", source.Name, asText(err))
-		}
-		ready, _, _ := unstructured.NestedBool(snapshot.Object, "status", "readyToUse")
-		text, _, _ := unstructured.NestedString(snapshot.Object, "status", "restoreSize")
-		if !ready || snapshot.GetDeletionTimestamp() != nil {
-			return fmt.Errorf("snapshot %s is not Ready", source.Name)
-		}
-		if text != "" {
-			if size, err = resource.ParseQuantity(text); err != nil {
-				return fmt.Errorf("snapshot %s has no usable size: %w", source.Name, err)
-			}
-		}
+		handle, size, err = d.snapshotSource(ctx, claim, source.Name)
 	} else {
-		origin, err := d.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(ctx, source.Name, metav1.GetOptions{})
-		if err != nil {
-			return fmt.Errorf("error getting PVC %s (namespace %q) from api server: %w", source.Name, claim.Namespace, asText(err))
-		}
-		if origin.Status.Phase != corev1.ClaimBound || origin.DeletionTimestamp != nil {
-			return fmt.Errorf("the PVC DataSource %s is not bound", source.Name)
-		}
-		size = origin.Spec.Resources.Requests[corev1.ResourceStorage]
+		handle, size, err = d.claimSource(ctx, claim, source.Name)
 	}
-	if wanted.Cmp(size) < 0 {
-		return fmt.Errorf("requested volume size %d is less than the size %d for the source %s", wanted.Value(), size.Value(), source.Name)
+	if err != nil {
+		return "", err
 	}
-	return nil
+	if wanted := claim.Spec.Resources.Requests[corev1.ResourceStorage]; wanted.Cmp(size) < 0 {
+		return "", fmt.Errorf("requested volume size %d is less than the size %d for the source %s", wanted.Value(), size.Value(), source.Name)
+	}
+	return handle, nil
+}
+
+// snapshotSource returns the handle and the size of a snapshot that a claim is filled from.
+func (d *Driver) snapshotSource(ctx context.Context, claim *corev1.PersistentVolumeClaim, name string) (handle string, size resource.Quantity, err error) {
+	snapshot, err := d.dynamic.Resource(snapshots).Namespace(claim.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return "", size, fmt.Errorf("error getting snapshot %s from api server: %w", name, asText(err))
+	}
+	if !isReady(snapshot) || snapshot.GetDeletionTimestamp() != nil {
+		return "", size, fmt.Errorf("snapshot %s is not Ready", name)
+	}
+	if restored := text(snapshot, "status", "restoreSize"); restored != "" {
+		if size, err = resource.ParseQuantity(restored); err != nil {
+			return "", size, fmt.Errorf("snapshot %s has no usable size: %w", name, err)
+		}
+	}
+	content, err := d.dynamic.Resource(contents).Get(ctx, text(snapshot, "status", "boundVolumeSnapshotContentName"), metav1.GetOptions{})
+	if err != nil {
+		return "", size, fmt.Errorf("error getting snapshotcontent of %s from api server: %w", name, asText(err))
+	}
+	if handle = text(content, "status", "snapshotHandle"); handle == "" || text(content, "spec", "driver") != Name {
+		return "", size, fmt.Errorf("snapshotcontent %s has no handle of the driver %s", content.GetName(), Name)
+	}
+	if mode := text(content, "spec", "sourceVolumeMode"); mode != "" && (mode == string(corev1.PersistentVolumeBlock)) != isBlock(claim.Spec.VolumeMode) {
+		// The annotation that allows it is not simulated: a filesystem has no bytes of its own here.
+		return "", size, fmt.Errorf("requested volume %s/%s modifies the mode of the source volume but does not have permission to do so", claim.Namespace, claim.Name)
+	}
+	return handle, size, nil
+}
+
+// claimSource returns the handle and the size of the volume of another claim that a claim is filled from.
+func (d *Driver) claimSource(ctx context.Context, claim *corev1.PersistentVolumeClaim, name string) (handle string, size resource.Quantity, err error) {
+	origin, err := d.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return "", size, fmt.Errorf("error getting PVC %s (namespace %q) from api server: %w", name, claim.Namespace, asText(err))
+	}
+	if origin.Status.Phase != corev1.ClaimBound || origin.DeletionTimestamp != nil {
+		return "", size, fmt.Errorf("the PVC DataSource %s is not bound", name)
+	}
+	if isBlock(origin.Spec.VolumeMode) != isBlock(claim.Spec.VolumeMode) {
+		return "", size, errors.New("the source PVC and destination PVCs must have the same volume mode for cloning")
+	}
+	volume, err := d.ownVolume(ctx, origin.Spec.VolumeName)
+	if err != nil {
+		return "", size, asText(err)
+	}
+	return volume.Spec.CSI.VolumeHandle, origin.Spec.Resources.Requests[corev1.ResourceStorage], nil
 }
 
 // asText returns an error with the same text and without the type: a missing source does not mean that the claim is missing.
@@ -178,6 +225,11 @@ func (d *Driver) enlarge(ctx context.Context, claim *corev1.PersistentVolumeClai
 		if err != nil {
 			return err
 		}
+		if source := volume.Spec.CSI; source != nil && source.Driver == Name {
+			if err := d.store.grow(source.VolumeHandle, wanted.Value()); err != nil {
+				return err
+			}
+		}
 		volume.Spec.Capacity = capacity
 		_, err = volumes.Update(ctx, volume, metav1.UpdateOptions{})
 		return err
@@ -197,9 +249,13 @@ func (d *Driver) enlarge(ctx context.Context, claim *corev1.PersistentVolumeClai
 	})
 }
 
-// reconcileVolume deletes released volumes with the reclaim policy Delete, and removes the finalizer.
+// reconcileVolume deletes released volumes with the reclaim policy Delete, and removes the finalizer. A volume that was deleted without the driver leaves
+// no bytes either: no object refers to them.
 func (d *Driver) reconcileVolume(ctx context.Context, name string) error {
 	volume, err := d.kube.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+	if uid, own := strings.CutPrefix(name, "pvc-"); apierrors.IsNotFound(err) && own {
+		return d.store.remove(volumePrefix + uid)
+	}
 	if err != nil || volume.Annotations[provisionedByAnnotation] != Name {
 		return err
 	}
@@ -222,6 +278,9 @@ func (d *Driver) reconcileVolume(ctx context.Context, name string) error {
 		}
 	}
 	if released || volume.Status.Phase == corev1.VolumeFailed {
+		if err := d.store.remove(volume.Spec.CSI.VolumeHandle); err != nil {
+			return err
+		}
 		return d.release(ctx, name)
 	}
 	return nil

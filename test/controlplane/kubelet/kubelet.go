@@ -1,6 +1,7 @@
 // Package kubelet simulates the nodes of a cluster for the worker pods of CDI, which import, clone, upload and prepare volumes: it binds them to a
 // node once their claims are bound, sets them running, and lets them succeed. Pods of a namespace that is served (Nodes.Serve) run and stay ready, as those
-// of Deployments and DaemonSets do, and those of Jobs are executed. Other pods are ignored and stay Pending.
+// of Deployments and DaemonSets do, and those of Jobs are executed. Pods with a label run as processes of this machine if Nodes.RunProcesses says so. Other
+// pods are ignored and stay Pending.
 //
 // Rules (Nodes.When) delay a pod, hold it, or let its container fail as a real one does: it is restarted again and again.
 package kubelet
@@ -9,7 +10,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -58,6 +61,7 @@ type Rule struct {
 // Nodes simulates the nodes of a cluster.
 type Nodes struct {
 	kube    kubernetes.Interface
+	options Options
 	queue   workqueue.TypedRateLimitingInterface[string]
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -67,10 +71,13 @@ type Nodes struct {
 	rules []*Rule
 	// served are the functions that execute the pods of Jobs, by namespace.
 	served map[string]func(ctx context.Context, pod *corev1.Pod) error
+	// programs are those of pods that run as processes, by label; sandboxes are these pods, by namespace and name.
+	programs  map[string]Program
+	sandboxes map[string]*sandbox
 }
 
 // Start creates a node and simulates it until Stop.
-func Start(ctx context.Context, config *rest.Config) (*Nodes, error) {
+func Start(ctx context.Context, config *rest.Config, options Options) (*Nodes, error) {
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the nodes: %w", err)
@@ -82,16 +89,19 @@ func Start(ctx context.Context, config *rest.Config) (*Nodes, error) {
 	factory := informers.NewSharedInformerFactory(kube, 0)
 	informer := factory.Core().V1().Pods().Informer()
 	n := &Nodes{
-		kube: kube, cancel: cancel, pods: informer.GetStore(), served: map[string]func(context.Context, *corev1.Pod) error{},
+		kube: kube, options: options, cancel: cancel, pods: informer.GetStore(), served: map[string]func(context.Context, *corev1.Pod) error{},
+		programs: map[string]Program{}, sandboxes: map[string]*sandbox{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemFastSlowRateLimiter[string](retry, retry, 1)),
 	}
 	enqueue := func(changed any) {
-		if key, err := cache.MetaNamespaceKeyFunc(changed); err == nil {
+		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(changed); err == nil {
 			n.queue.Add(key)
 		}
 	}
 	// Handlers of an informer that does not run yet are always accepted.
-	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, changed any) { enqueue(changed) }})
+	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: enqueue, UpdateFunc: func(_, changed any) { enqueue(changed) }, DeleteFunc: enqueue,
+	})
 	factory.Start(life.Done())
 	for range workers {
 		n.running.Go(func() { n.work(life) })
@@ -104,11 +114,18 @@ func Start(ctx context.Context, config *rest.Config) (*Nodes, error) {
 	return n, nil
 }
 
-// Stop ends the nodes and waits for them.
+// Stop ends the nodes and the processes of their pods, and waits for them.
 func (n *Nodes) Stop() {
 	n.cancel()
 	n.queue.ShutDown()
 	n.running.Wait()
+	n.mutex.Lock()
+	keys := slices.Collect(maps.Keys(n.sandboxes))
+	n.mutex.Unlock()
+	for _, key := range keys {
+		// Files that remain are deleted with the plane.
+		_ = n.discard(key)
+	}
 }
 
 // When adds a rule. If several rules apply, the first counts. The returned function removes the rule, and pods that it held proceed.
@@ -242,8 +259,14 @@ func (n *Nodes) simulate(ctx context.Context, key string) (time.Duration, error)
 		return 0, fmt.Errorf("reading the key of a pod: %w", err)
 	}
 	pod, err := n.kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return 0, n.discard(key)
+	}
 	if err != nil {
 		return 0, err
+	}
+	if program := n.program(pod); program != nil {
+		return n.simulateProcess(ctx, key, pod, program)
 	}
 	_, worker := pod.Labels[workerLabel]
 	execute, served := n.executes(namespace)
@@ -267,6 +290,9 @@ func (n *Nodes) simulate(ctx context.Context, key string) (time.Duration, error)
 		return max(rule.Delay, retry), n.run(ctx, pod)
 	case rule.Delay > 0 && pod.Status.StartTime != nil && time.Since(pod.Status.StartTime.Time) < rule.Delay:
 		return rule.Delay, nil
+	}
+	if err := n.imported(ctx, pod); err != nil {
+		return 0, err
 	}
 	return 0, n.succeed(ctx, pod)
 }
