@@ -14,10 +14,12 @@
 //   - undecided-namespaces: the same rules before Stencil has decided whether an approval selects a namespace.
 //   - namespace-coverage, governed-label, approval-index: relabelling a namespace does not evade an approval.
 //   - disk-lending: only users who may copy the disks of a namespace lend them by a template.
-//   - manager-namespaces, manager-captures, manager-disks, manager-revisions, manager-webhooks: the writes that are permitted to Stencil's manager and its
-//     token.
+//   - manager-namespaces, manager-captures, manager-disks, manager-revisions, manager-transfers, manager-webhooks: the writes that are permitted to Stencil's
+//     manager and its token.
 //   - approvals: an approval does not select namespaces by the label that Stencil derives from approvals.
 //   - definitions: the definitions of templates are not deleted by mistake.
+//   - template-import: importing a template requires the permissions to create it and its disks, and to read the credentials of the source.
+//   - template-export: exporting a template requires verb export on it, and the permission to copy its disks.
 //   - template-request: creating a template from a VirtualMachine requires the permissions for a manual copy.
 //
 // One YAML file is one policy, and its metadata.name is the file's name. The files contain no binding and no labels:
@@ -39,6 +41,8 @@
 //	uninstallUser     string           the username of the hook that ends captures before an uninstallation
 //	diskUser          string           the username under which the manager creates disks that templates lend; empty if it creates none
 //	revisionUser      string           the username under which the manager replaces stored instance types; empty if it replaces none
+//	transferUser      string           the username under which the manager imports and exports templates; empty if it does neither
+//	moverImage        string           the image of stencil-mover
 //	objectUser        string           the username under which the manager creates the objects of templates; empty if it creates none
 //	exemptUsers       list of strings  users exempt from approvals: Kubernetes' own
 //	exemptAccounts    list of strings  names of service accounts that are exempt if they also have verb bypass on templateapprovals

@@ -87,6 +87,8 @@ type request struct {
 	dryRun            bool
 	// bypasses are the users with verb bypass on TemplateApprovals.
 	bypasses bypasses
+	// authorizer is used instead of bypasses, if it is set.
+	authorizer authorizer.UnconditionalAuthorizer
 	// of is the kind and its resource, if it is neither VirtualMachines nor the resource namespaces.
 	of *kindOf
 }
@@ -121,8 +123,12 @@ func (e evaluated) run(ctx context.Context, evaluator cel.ConditionEvaluator, r 
 	if err != nil {
 		return nil, 0, fmt.Errorf("preparing the request: %w", err)
 	}
+	var permissions authorizer.UnconditionalAuthorizer = r.bypasses
+	if r.authorizer != nil {
+		permissions = r.authorizer
+	}
 	request := cel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(gvr), metav1.GroupVersionKind(gvk))
-	return evaluator.ForInput(ctx, versioned, request, cel.OptionalVariableBindings{VersionedParams: r.params, Authorizer: r.bypasses}, cel.CreateNamespaceObject(r.namespace), budget)
+	return evaluator.ForInput(ctx, versioned, request, cel.OptionalVariableBindings{VersionedParams: r.params, Authorizer: permissions}, cel.CreateNamespaceObject(r.namespace), budget)
 }
 
 // decide returns the message if the policy denies the request, "" if it does not, and the remaining budget.

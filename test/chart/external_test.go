@@ -23,9 +23,12 @@ func TestExternalTemplateAPI(t *testing.T) {
 	slices.Sort(missing)
 	want := []string{
 		"ClusterRole/stencil-template-source", "ClusterRole/virt-template-virtualmachinetemplaterequest-source-role",
+		"CustomResourceDefinition/virtualmachinetemplateexports.template.kubevirt.io", "CustomResourceDefinition/virtualmachinetemplateimports.template.kubevirt.io",
 		"CustomResourceDefinition/virtualmachinetemplaterequests.template.kubevirt.io", "CustomResourceDefinition/virtualmachinetemplates.template.kubevirt.io",
-		"ValidatingAdmissionPolicy/stencil-definitions", "ValidatingAdmissionPolicy/stencil-manager-captures", "ValidatingAdmissionPolicy/stencil-template-request",
-		"ValidatingAdmissionPolicyBinding/stencil-definitions", "ValidatingAdmissionPolicyBinding/stencil-manager-captures", "ValidatingAdmissionPolicyBinding/stencil-template-request",
+		"ValidatingAdmissionPolicy/stencil-definitions", "ValidatingAdmissionPolicy/stencil-manager-captures", "ValidatingAdmissionPolicy/stencil-manager-transfers",
+		"ValidatingAdmissionPolicy/stencil-template-export", "ValidatingAdmissionPolicy/stencil-template-import", "ValidatingAdmissionPolicy/stencil-template-request",
+		"ValidatingAdmissionPolicyBinding/stencil-definitions", "ValidatingAdmissionPolicyBinding/stencil-manager-captures", "ValidatingAdmissionPolicyBinding/stencil-manager-transfers",
+		"ValidatingAdmissionPolicyBinding/stencil-template-export", "ValidatingAdmissionPolicyBinding/stencil-template-import", "ValidatingAdmissionPolicyBinding/stencil-template-request",
 	}
 	if !slices.Equal(missing, want) || len(external) != len(own)-len(want) {
 		t.Errorf("of %d objects %d are rendered, and missing are\n%s", len(own), len(external), strings.Join(missing, "\n"))
@@ -38,7 +41,7 @@ func TestExternalTemplateAPI(t *testing.T) {
 	for _, role := range []string{"manager", "uninstall", "admin", "edit", "view"} {
 		for permission := range permissions(t, external, "ClusterRole/stencil-"+role) {
 			// Those of the templates' status stay.
-			for _, of := range []string{"virtualmachinetemplaterequests ", "virtualmachinetemplaterequests/", "snapshot.kubevirt.io/", "datavolumes/source", "expand-vm-spec"} {
+			for _, of := range []string{"virtualmachinetemplaterequests ", "virtualmachinetemplaterequests/", "virtualmachinetemplateimports", "virtualmachinetemplateexports", "snapshot.kubevirt.io/", "datavolumes/source", "expand-vm-spec"} {
 				// Stored instance types are reported with either.
 				if strings.HasPrefix(permission, "list snapshot.kubevirt.io/") {
 					continue

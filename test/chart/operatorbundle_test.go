@@ -72,6 +72,7 @@ func TestBundleForVirtOperator(t *testing.T) {
 		"APIService": {"v1alpha1.subresources.template.kubevirt.io", "v1beta1.subresources.template.kubevirt.io"},
 		"CustomResourceDefinition": {
 			"goldenimages.stencil.kubevirt.io", "revisionmigrations.stencil.kubevirt.io", "templateapprovals.stencil.kubevirt.io", "virtualmachinepolicies.stencil.kubevirt.io",
+			"virtualmachinetemplateexports.template.kubevirt.io", "virtualmachinetemplateimports.template.kubevirt.io",
 			"virtualmachinetemplaterequests.template.kubevirt.io", "virtualmachinetemplates.template.kubevirt.io",
 		},
 		"ValidatingWebhookConfiguration": {"virt-template-validate"},

@@ -16,6 +16,7 @@ func TestRightsOfPeople(t *testing.T) {
 	own, other := namespace(t, plane), namespace(t, plane)
 
 	const templates, requests, source = "virtualmachinetemplates", "virtualmachinetemplaterequests", "virtualmachinetemplaterequests/source"
+	const imports, exports = "virtualmachinetemplateimports", "virtualmachinetemplateexports"
 	cases := map[string]struct {
 		role string
 		may  map[string][]string
@@ -24,8 +25,10 @@ func TestRightsOfPeople(t *testing.T) {
 		"an admin of a namespace": {
 			role: "admin",
 			may: map[string][]string{
-				templates: {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use"},
+				templates: {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use", "export"},
 				requests:  {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
+				imports:   {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
+				exports:   {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
 				source:    {"create"},
 			},
 			not: map[string][]string{requests: {"use"}},
@@ -33,17 +36,21 @@ func TestRightsOfPeople(t *testing.T) {
 		"an editor of a namespace": {
 			role: "edit",
 			may: map[string][]string{
-				templates: {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use"},
+				templates: {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use", "export"},
 				requests:  {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
+				imports:   {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
+				exports:   {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
 				source:    {"create"},
 			},
 			not: map[string][]string{requests: {"use"}},
 		},
 		"a viewer of a namespace reads and does not use": {
 			role: "view",
-			may:  map[string][]string{templates: {"get", "list", "watch"}, requests: {"get", "list", "watch"}},
+			may:  map[string][]string{templates: {"get", "list", "watch"}, requests: {"get", "list", "watch"}, imports: {"get", "list", "watch"}, exports: {"get", "list", "watch"}},
 			not: map[string][]string{
-				templates: {"create", "update", "patch", "delete", "deletecollection", "use"},
+				templates: {"create", "update", "patch", "delete", "deletecollection", "use", "export"},
+				imports:   {"create", "update", "patch", "delete", "deletecollection"},
+				exports:   {"create", "update", "patch", "delete", "deletecollection"},
 				requests:  {"create", "update", "patch", "delete", "deletecollection", "use"},
 				source:    {"create"},
 			},
@@ -52,7 +59,8 @@ func TestRightsOfPeople(t *testing.T) {
 			role: "stencil-template-user",
 			may:  map[string][]string{templates: {"use"}},
 			not: map[string][]string{
-				templates: {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
+				templates: {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "export"},
+				exports:   {"create"},
 				requests:  {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
 				source:    {"create"},
 			},

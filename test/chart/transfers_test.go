@@ -1,0 +1,65 @@
+package chart
+
+import (
+	"testing"
+
+	"github.com/vmstencil/stencil/test/install"
+)
+
+const transferAccount = "system:serviceaccount:" + install.Namespace + ":stencil-transfers"
+
+func TestTransfers(t *testing.T) {
+	const (
+		policy  = "ValidatingAdmissionPolicy/stencil-manager-transfers"
+		account = policy + " {.spec.variables[?(@.name==\"transferUser\")].expression}"
+		image   = policy + " {.spec.variables[?(@.name==\"moverImage\")].expression}"
+	)
+	runRenderCases(t, map[string]renderCase{
+		"off by default": {
+			want:   map[string]any{account: `""`},
+			absent: []string{"ServiceAccount/stencil-transfers", "ClusterRole/stencil-transfers", "ClusterRoleBinding/stencil-transfers"},
+		},
+		"on": {
+			values: `{transfers: {enabled: true, allowedNetworks: [10.1.0.0/16], imagePullSecrets: [pull], image: {digest: "sha256:abc"}}, imageRegistry: mirror.example.com/s}`,
+			want: map[string]any{
+				account: `"` + transferAccount + `"`,
+				image:   `"mirror.example.com/s/stencil-mover@sha256:abc"`,
+				"ServiceAccount/stencil-transfers {.automountServiceAccountToken}": false,
+				"ClusterRoleBinding/stencil-transfers {.subjects}":                 []any{map[string]any{"kind": "ServiceAccount", "name": "stencil-transfers", "namespace": install.Namespace}},
+				deployment + " {" + container + ".args}": items{
+					"--transfer-account=" + transferAccount, "--transfer-key-secret=stencil-transfer-key", "--transfer-image=mirror.example.com/s/stencil-mover@sha256:abc",
+					"--transfer-pull-policy=IfNotPresent", "--transfer-pull-secrets=pull", "--transfer-cpu=2", "--transfer-memory=192Mi", "--transfer-max-size=4Ti", "--transfer-networks=10.1.0.0/16",
+				},
+				"Role/stencil-manager {.rules[?(@.verbs[0]==\"impersonate\")].resourceNames[*]}": []string{"stencil-disks", "stencil-images", "stencil-objects", "stencil-transfers"},
+			},
+		},
+		"not where KubeVirt has the templates": {
+			values: `{transfers: {enabled: true}, templateAPI: External, apiserver: {enabled: false}, objects: {resources: []}}`,
+			absent: []string{"ServiceAccount/stencil-transfers", policy, "CustomResourceDefinition/virtualmachinetemplateimports.template.kubevirt.io"},
+		},
+	})
+}
+
+// The account as which the manager imports and exports templates.
+func TestTheAccountOfTransfersMayDoWhatTheyNeed(t *testing.T) {
+	options := install.Options{Values: map[string]any{"transfers": map[string]any{"enabled": true}}}
+	plane := installed(t, options)
+	manager, err := options.ManagerUser(plane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accountMay(t, plane, manager, "stencil-transfers", map[string][]string{"default": rightsTo(map[string]string{
+		"persistentvolumeclaims":                       "get list create patch delete",
+		"secrets":                                      "create delete",
+		"services":                                     "get create delete",
+		"networking.k8s.io/networkpolicies":            "get create delete",
+		"batch/jobs":                                   "get create delete",
+		"pods":                                         "list",
+		"cdi.kubevirt.io/datavolumes":                  "get list create delete",
+		"cdi.kubevirt.io/datavolumes/source":           "create",
+		"cdi.kubevirt.io/storageprofiles":              "get",
+		"cdi.kubevirt.io/cdiconfigs":                   "get",
+		"storage.k8s.io/storageclasses":                "list",
+		"template.kubevirt.io/virtualmachinetemplates": "get create patch delete",
+	})})
+}
