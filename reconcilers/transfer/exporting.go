@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
-	"github.com/vmstencil/stencil/internal/excerpt"
 	"github.com/vmstencil/stencil/reconcilers/internal/expansion"
 	"github.com/vmstencil/stencil/reconcilers/internal/sample"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
@@ -45,11 +43,9 @@ type Exports struct {
 
 // exporting is one export at one moment.
 type exporting struct {
-	*Exports
-	object *v1beta1.VirtualMachineTemplateExport
-	before *v1beta1.VirtualMachineTemplateExport
-	owner  owner
-	who    *identity
+	*session
+	expander *expansion.Client
+	object   *v1beta1.VirtualMachineTemplateExport
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -60,29 +56,14 @@ func (r *Exports) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	if err != nil || !found || object.DeletionTimestamp != nil || ended(object.Status.Phase) {
 		return reconcile.Result{}, err
 	}
-	e := &exporting{Exports: r, object: object, before: object.DeepCopy(), owner: owner{"VirtualMachineTemplateExport", object.Namespace, object.Name, object.UID}}
-	host := e.owner.serviceHost()
-	if e.who, err = r.keys.identify(ctx, object.UID, object.CreationTimestamp.Time, []string{host, host + ".cluster.local"}); err != nil {
+	s, err := r.newSession(ctx, directionExport, "VirtualMachineTemplateExport", object, &object.Status.Phase, &object.Status.Conditions, func(o owner) []string {
+		return []string{o.serviceHost(), o.serviceHost() + ".cluster.local"}
+	})
+	if err != nil {
 		return reconcile.Result{}, err
 	}
-	again, err := e.step(ctx)
-	var permanent *permanentError
-	switch {
-	case errors.As(err, &permanent):
-		err = e.fail(ctx, permanent.reason, permanent.message)
-		again = 0
-	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: time.Second}, nil
-	case lasting(err):
-		err = e.fail(ctx, v1beta1.ReasonFailed, err.Error())
-		again = 0
-	case err != nil:
-		e.progressing(e.object.Status.Phase, v1beta1.ReasonRetrying, err.Error())
-	}
-	if err := errors.Join(err, e.write(ctx)); err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{RequeueAfter: again}, nil
+	e := &exporting{s, r.expander, object}
+	return s.drive(ctx, e.step, e.clear)
 }
 
 // step does what is next, and returns when to look again.
@@ -97,22 +78,31 @@ func (e *exporting) step(ctx context.Context) (time.Duration, error) {
 	case e.clock.Since(e.object.CreationTimestamp.Time) > exportTimeout:
 		return 0, &permanentError{transfer.ReasonTimedOut, fmt.Sprintf("the export has not finished within %s", exportTimeout)}
 	}
-	prepared, err := e.prepare(ctx)
+	seen, err := e.observe(ctx, e.owner, e.owner.called(""), e.who)
 	if err != nil {
 		return 0, err
+	}
+	if seen.missing {
+		return pollInterval, e.begin(ctx)
+	}
+	return e.follow(ctx, seen)
+}
+
+// begin has the disks copied, and starts the mover when they are.
+func (e *exporting) begin(ctx context.Context) error {
+	prepared, err := e.prepare(ctx)
+	if err != nil {
+		return err
 	}
 	copies, waiting, err := e.copies(ctx, prepared)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if waiting != "" {
 		e.progressing(v1beta1.TransferPreparing, v1beta1.ReasonReconciling, waiting)
-		return pollInterval, nil
+		return nil
 	}
-	if err := e.start(ctx, prepared, copies); err != nil {
-		return 0, err
-	}
-	return e.follow(ctx)
+	return e.start(ctx, prepared, copies)
 }
 
 // prepare reads the template, and finds its disks.
@@ -251,7 +241,7 @@ func (e *exporting) start(ctx context.Context, of *exportable, copies []corev1.P
 	task := &transfer.Task{Stage: transfer.Export, Limits: transfer.Limits{Disks: e.settings.MaxDisks, Bytes: e.settings.MaxBytes, Seconds: int64(exportTimeout.Seconds()), Ratio: maxRatio, StallSeconds: stallSeconds}, Package: &transfer.Package{
 		File: e.file(), Format: e.format(), Compression: e.object.Spec.Compression, Template: encoded, VM: rendered, DownloadToken: e.who.downloadToken,
 	}}
-	j := job{stage: transfer.Export, secret: e.owner.called(""), result: e.owner.called(result)}
+	j := job{secret: e.owner.called(""), result: e.owner.called(result)}
 	size := int64(packageSlack)
 	for index := range copies {
 		claim := &copies[index]
@@ -302,44 +292,28 @@ func (e *exporting) file() string {
 	return e.object.Spec.TemplateRef.Name + ".ova"
 }
 
-// follow reads how far the mover is.
-func (e *exporting) follow(ctx context.Context) (time.Duration, error) {
-	seen, err := e.observe(ctx, e.owner, e.owner.called(""), e.who)
-	if err != nil {
-		return 0, err
-	}
+// follow writes how far the mover is.
+func (e *exporting) follow(ctx context.Context, seen *observed) (time.Duration, error) {
 	if err := failure(seen.state); err != nil {
 		return 0, err
 	}
 	status := &e.object.Status
-	if seen.state == nil {
-		e.progressing(v1beta1.TransferPreparing, v1beta1.ReasonReconciling, seen.waiting)
-		return pollInterval, nil
+	done := e.finished(ctx, seen, v1beta1.TransferTransferring, "writing the package")
+	if seen.state != nil {
+		status.Disks, status.Percent = progressOf(seen.state.Disks)
 	}
-	status.Disks, status.Percent = progressOf(seen.state.Disks)
-	switch seen.state.Phase {
-	case transfer.Failed:
-		_ = e.movers.acknowledge(ctx, e.who, seen.ip)
-		e.progressing(v1beta1.TransferTransferring, v1beta1.ReasonRetrying, "the mover starts again")
-		return pollInterval, nil
-	case transfer.Running:
-		e.progressing(v1beta1.TransferTransferring, v1beta1.ReasonReconciling, "writing the package")
+	if !done {
 		return pollInterval, nil
 	}
 	ttl := defaultTTL
 	if e.object.Spec.TTL != nil {
 		ttl = e.object.Spec.TTL.Duration
 	}
-	now := e.clock.Now()
-	expires := metav1.NewTime(now.Add(ttl))
+	expires := metav1.NewTime(e.clock.Now().Add(ttl))
 	status.Percent, status.Size, status.Digest, status.Warnings, status.ExpiresAt = 100, seen.state.Size, seen.state.Digest, seen.state.Warnings, &expires
 	status.URL = "https://" + e.owner.serviceHost() + transfer.PackagePath + e.file()
 	status.TokenSecretRef = &corev1.LocalObjectReference{Name: e.owner.called(access)}
-	message := fmt.Sprintf("the package can be downloaded until %s", expires.UTC().Format(time.RFC3339))
-	status.Phase = v1beta1.TransferReady
-	setConditions(&status.Conditions, e.object.Generation, metav1.ConditionFalse, metav1.ConditionTrue, v1beta1.ReasonReconciled, message, now)
-	e.event(corev1.EventTypeNormal, "Exported", message)
-	e.metrics.ended(directionExport, resultReady, v1beta1.ReasonReconciled, now.Sub(e.object.CreationTimestamp.Time), status.Size)
+	e.succeed(v1beta1.TransferReady, "the package can be downloaded until "+expires.UTC().Format(time.RFC3339), status.Size)
 	return ttl, nil
 }
 
@@ -351,16 +325,16 @@ func (e *exporting) serve(ctx context.Context) (time.Duration, error) {
 			return left, nil
 		}
 	}
-	if err := e.clean(ctx); err != nil {
+	if err := e.clear(ctx); err != nil {
 		return 0, err
 	}
-	status.Phase, status.URL, status.TokenSecretRef = v1beta1.TransferExpired, "", nil
-	setConditions(&status.Conditions, e.object.Generation, metav1.ConditionFalse, metav1.ConditionFalse, ReasonExpired, "the package was deleted when it expired: create another export", e.clock.Now())
+	status.URL, status.TokenSecretRef = "", nil
+	e.end(v1beta1.TransferExpired, metav1.ConditionFalse, ReasonExpired, "the package was deleted when it expired: create another export")
 	return 0, nil
 }
 
-// clean deletes what the export has made.
-func (e *exporting) clean(ctx context.Context) error {
+// clear deletes what the export has made.
+func (e *exporting) clear(ctx context.Context) error {
 	named := func(suffix string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: e.object.Namespace, Name: e.owner.called(suffix)}
 	}
@@ -376,43 +350,8 @@ func (e *exporting) clean(ctx context.Context) error {
 	for index := range copies.Items {
 		failures = append(failures, remove(ctx, e.cluster, &copies.Items[index]))
 	}
-	return errors.Join(failures...)
-}
-
-// fail deletes what the export has made, and ends it.
-func (e *exporting) fail(ctx context.Context, reason, message string) error {
-	if err := e.clean(ctx); err != nil {
+	if err := errors.Join(failures...); err != nil {
 		return fmt.Errorf("deleting what the export has made: %w", err)
 	}
-	now := e.clock.Now()
-	e.object.Status.Phase = v1beta1.TransferFailed
-	setConditions(&e.object.Status.Conditions, e.object.Generation, metav1.ConditionFalse, metav1.ConditionFalse, reason, message, now)
-	e.event(corev1.EventTypeWarning, "ExportFailed", message)
-	e.metrics.ended(directionExport, resultFailed, reason, now.Sub(e.object.CreationTimestamp.Time), 0)
 	return nil
 }
-
-func (e *exporting) progressing(phase v1beta1.TransferPhase, reason, message string) {
-	e.object.Status.Phase = phase
-	setConditions(&e.object.Status.Conditions, e.object.Generation, metav1.ConditionTrue, metav1.ConditionFalse, reason, message, e.clock.Now())
-}
-
-func (e *exporting) event(kind, reason, message string) {
-	if e.recorder != nil {
-		e.recorder.Eventf(e.object, nil, kind, reason, "Export", "%s", excerpt.Of(message, maximumMessage))
-	}
-}
-
-// write writes the status, if it differs.
-func (e *exporting) write(ctx context.Context) error {
-	if equal(e.before.Status, e.object.Status) {
-		return nil
-	}
-	if err := e.manager.Status().Patch(ctx, e.object, client.MergeFromWithOptions(e.before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	e.before = e.object.DeepCopy()
-	return nil
-}
-
-func equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }

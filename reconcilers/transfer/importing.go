@@ -13,8 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,7 +20,6 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/internal/excerpt"
 	"github.com/vmstencil/stencil/transfer"
 )
 
@@ -40,11 +37,8 @@ type Imports struct{ *runner }
 
 // importing is one import at one moment.
 type importing struct {
-	*Imports
+	*session
 	object *v1beta1.VirtualMachineTemplateImport
-	before *v1beta1.VirtualMachineTemplateImport
-	owner  owner
-	who    *identity
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -55,33 +49,12 @@ func (r *Imports) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	if err != nil || !found || object.DeletionTimestamp != nil || ended(object.Status.Phase) {
 		return reconcile.Result{}, err
 	}
-	i := &importing{Imports: r, object: object, before: object.DeepCopy(), owner: owner{"VirtualMachineTemplateImport", object.Namespace, object.Name, object.UID}}
-	if i.who, err = r.keys.identify(ctx, object.UID, object.CreationTimestamp.Time, nil); err != nil {
+	s, err := r.newSession(ctx, directionImport, "VirtualMachineTemplateImport", object, &object.Status.Phase, &object.Status.Conditions, func(owner) []string { return nil })
+	if err != nil {
 		return reconcile.Result{}, err
 	}
-	again, err := i.step(ctx)
-	var permanent *permanentError
-	switch {
-	case errors.As(err, &permanent):
-		err = i.fail(ctx, permanent.reason, permanent.message)
-		again = 0
-	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: time.Second}, nil
-	case lasting(err):
-		err = i.fail(ctx, v1beta1.ReasonFailed, err.Error())
-		again = 0
-	case err != nil:
-		i.progressing(i.object.Status.Phase, v1beta1.ReasonRetrying, err.Error())
-	}
-	if err := errors.Join(err, i.write(ctx)); err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{RequeueAfter: again}, nil
-}
-
-// ended reports whether nothing is left to do.
-func ended(phase v1beta1.TransferPhase) bool {
-	return phase == v1beta1.TransferSucceeded || phase == v1beta1.TransferFailed || phase == v1beta1.TransferExpired
+	i := &importing{s, object}
+	return s.drive(ctx, i.step, i.clear)
 }
 
 // step does what is next, and returns when to look again.
@@ -152,7 +125,7 @@ const (
 
 // start creates what a mover needs, and its Job.
 func (i *importing) start(ctx context.Context, suffix string, task *transfer.Task, j job) error {
-	j.stage, j.secret = task.Stage, i.owner.called(suffix)
+	j.secret = i.owner.called(suffix)
 	secret, digest, err := i.owner.secret(j.secret, task, i.who)
 	if err != nil {
 		return err
@@ -183,24 +156,21 @@ func nameOf(reference *corev1.LocalObjectReference) string {
 
 // inspect has the description of the package read, and plans the import.
 func (i *importing) inspect(ctx context.Context) (time.Duration, error) {
-	template := &metav1.PartialObjectMetadata{}
-	template.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("VirtualMachineTemplate"))
-	found, err := get(ctx, i.cluster, i.object.Namespace, i.templateName(), template)
+	name := i.owner.called(inspection)
+	seen, err := i.observe(ctx, i.owner, name, i.who)
 	if err != nil {
 		return 0, err
 	}
-	if found {
-		return 0, &permanentError{ReasonNameTaken, fmt.Sprintf("VirtualMachineTemplate %s/%s exists already: delete it, or choose another spec.templateName", i.object.Namespace, i.templateName())}
-	}
-	if err := i.start(ctx, inspection, i.task(transfer.Inspect), job{}); err != nil {
-		return 0, err
-	}
-	seen, err := i.observe(ctx, i.owner, i.owner.called(inspection), i.who)
-	if err != nil {
-		return 0, err
+	if seen.missing {
+		if err := i.checkName(ctx); err != nil {
+			return 0, err
+		}
+		if err := i.start(ctx, inspection, i.task(transfer.Inspect), job{}); err != nil {
+			return 0, err
+		}
 	}
 	if err := failure(seen.state); err != nil {
-		return 0, errors.Join(err, i.release(ctx, i.owner, i.owner.called(inspection), i.who, seen.ip))
+		return 0, err
 	}
 	if !i.finished(ctx, seen, v1beta1.TransferInspecting, "reading the description of the package") {
 		return pollInterval, nil
@@ -213,25 +183,18 @@ func (i *importing) inspect(ctx context.Context) (time.Duration, error) {
 	if err := i.write(ctx); err != nil {
 		return 0, err
 	}
-	return time.Millisecond, i.release(ctx, i.owner, i.owner.called(inspection), i.who, seen.ip)
+	return time.Millisecond, i.release(ctx, name, seen.ip)
 }
 
-// finished reports whether a mover has succeeded. Otherwise it writes the progress; a mover that has failed, and may succeed later, is started again.
-func (i *importing) finished(ctx context.Context, seen *observed, phase v1beta1.TransferPhase, doing string) bool {
-	switch {
-	case seen.state == nil && phase == v1beta1.TransferTransferring:
-		i.progressing(v1beta1.TransferPreparing, v1beta1.ReasonReconciling, seen.waiting)
-	case seen.state == nil:
-		i.progressing(phase, v1beta1.ReasonReconciling, seen.waiting)
-	case seen.state.Phase == transfer.Succeeded:
-		return true
-	case seen.state.Phase == transfer.Failed && seen.state.Failure != nil:
-		i.progressing(phase, v1beta1.ReasonRetrying, "the mover starts again: "+excerpt.Of(seen.state.Failure.Message, maximumMessage))
-		_ = i.movers.acknowledge(ctx, i.who, seen.ip)
-	default:
-		i.progressing(phase, v1beta1.ReasonReconciling, doing)
+// checkName fails if the template exists.
+func (i *importing) checkName(ctx context.Context) error {
+	template := &metav1.PartialObjectMetadata{}
+	template.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("VirtualMachineTemplate"))
+	found, err := get(ctx, i.cluster, i.object.Namespace, i.templateName(), template)
+	if found {
+		return &permanentError{ReasonNameTaken, fmt.Sprintf("VirtualMachineTemplate %s/%s exists already: delete it, or choose another spec.templateName", i.object.Namespace, i.templateName())}
 	}
-	return false
+	return err
 }
 
 // plan checks the plan of a mover, and writes it to the status.
@@ -297,28 +260,15 @@ func (i *importing) wait() string {
 
 // transfer has the disks written.
 func (i *importing) transfer(ctx context.Context) (time.Duration, error) {
-	task := i.task(transfer.Import)
-	task.Description, task.Revision = i.object.Status.Plan.Description, i.object.Status.Plan.Revision
-	j := job{}
-	for _, disk := range i.object.Status.Plan.Disks {
-		chosen, err := i.storageOf(ctx, i.wanted(disk), disk.Size)
-		if err != nil {
-			return 0, err
-		}
-		claim := i.owner.claim(disk.Name, chosen.size, chosen.class, chosen.modes, &chosen.mode)
-		if err := ensure(ctx, i.cluster, claim); err != nil {
-			return 0, err
-		}
-		block := chosen.mode == corev1.PersistentVolumeBlock
-		j.disks = append(j.disks, jobDisk{name: disk.Name, claim: disk.Name, block: block})
-		task.Disks = append(task.Disks, transfer.Disk{Name: disk.Name, Block: block, Size: disk.Size, Volume: disk.Volume, File: disk.File, CDROM: disk.CDROM})
-	}
-	if err := i.start(ctx, importation, task, j); err != nil {
-		return 0, err
-	}
-	seen, err := i.observe(ctx, i.owner, i.owner.called(importation), i.who)
+	name := i.owner.called(importation)
+	seen, err := i.observe(ctx, i.owner, name, i.who)
 	if err != nil {
 		return 0, err
+	}
+	if seen.missing {
+		if err := i.startImport(ctx); err != nil {
+			return 0, err
+		}
 	}
 	if err := failure(seen.state); err != nil {
 		return 0, err
@@ -333,10 +283,32 @@ func (i *importing) transfer(ctx context.Context) (time.Duration, error) {
 	i.object.Status.Warnings = append(i.object.Status.Warnings, seen.state.Warnings...)
 	i.object.Status.Percent = 100
 	i.progressing(v1beta1.TransferPublishing, v1beta1.ReasonReconciling, "creating the template")
+	// That all digests are verified is stored before the mover, which reports it, is gone.
 	if err := i.write(ctx); err != nil {
 		return 0, err
 	}
-	return time.Millisecond, i.release(ctx, i.owner, i.owner.called(importation), i.who, seen.ip)
+	return time.Millisecond, i.release(ctx, name, seen.ip)
+}
+
+// startImport creates the volumes of the disks, and the mover that writes them.
+func (i *importing) startImport(ctx context.Context) error {
+	task := i.task(transfer.Import)
+	task.Description, task.Revision = i.object.Status.Plan.Description, i.object.Status.Plan.Revision
+	j := job{}
+	for _, disk := range i.object.Status.Plan.Disks {
+		chosen, err := i.storageOf(ctx, i.wanted(disk), disk.Size)
+		if err != nil {
+			return err
+		}
+		claim := i.owner.claim(disk.Name, chosen.size, chosen.class, chosen.modes, &chosen.mode)
+		if err := ensure(ctx, i.cluster, claim); err != nil {
+			return err
+		}
+		block := chosen.mode == corev1.PersistentVolumeBlock
+		j.disks = append(j.disks, jobDisk{name: disk.Name, claim: disk.Name, block: block})
+		task.Disks = append(task.Disks, transfer.Disk{Name: disk.Name, Block: block, Size: disk.Size, Volume: disk.Volume, File: disk.File, CDROM: disk.CDROM})
+	}
+	return i.start(ctx, importation, task, j)
 }
 
 // wanted returns what the user wants of the storage of a disk.
@@ -384,7 +356,7 @@ func (i *importing) publish(ctx context.Context) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		if !found {
+		if !found || claim.DeletionTimestamp != nil {
 			return 0, &permanentError{ReasonDiskLost, fmt.Sprintf("PersistentVolumeClaim %s/%s was deleted in the meantime", i.object.Namespace, disk.Name)}
 		}
 		if err := i.own(ctx, claim, owned); err != nil {
@@ -399,10 +371,7 @@ func (i *importing) publish(ctx context.Context) (time.Duration, error) {
 	}
 	now := metav1.NewTime(i.clock.Now())
 	i.object.Status.TemplateRef, i.object.Status.CompletionTime = &corev1.LocalObjectReference{Name: template.Name}, &now
-	message := fmt.Sprintf("VirtualMachineTemplate %s/%s was created", i.object.Namespace, template.Name)
-	i.conclude(v1beta1.TransferSucceeded, metav1.ConditionTrue, v1beta1.ReasonReconciled, message)
-	i.event(corev1.EventTypeNormal, "Imported", message)
-	i.metrics.ended(directionImport, resultReady, v1beta1.ReasonReconciled, now.Sub(i.object.CreationTimestamp.Time), size(i.object.Status.Plan))
+	i.succeed(v1beta1.TransferSucceeded, fmt.Sprintf("VirtualMachineTemplate %s/%s was created", i.object.Namespace, template.Name), size(i.object.Status.Plan))
 	return 0, nil
 }
 
@@ -439,14 +408,13 @@ func (i *importing) clean(ctx context.Context) error {
 	return errors.Join(append(failures, remove(ctx, i.cluster, i.owner.networkPolicy(false, &i.settings)))...)
 }
 
-// fail deletes what the import has made, and ends it.
-func (i *importing) fail(ctx context.Context, reason, message string) error {
+// clear deletes all that the import has made, and still owns.
+func (i *importing) clear(ctx context.Context) error {
 	failures := []error{i.clean(ctx)}
-	// The template, if it exists, was made for this import and has not been handed over.
 	template := &v1beta1.VirtualMachineTemplate{}
 	found, err := get(ctx, i.cluster, i.object.Namespace, i.templateName(), template)
 	failures = append(failures, err)
-	if found && metav1.GetControllerOfNoCopy(template) == nil && slices.ContainsFunc(template.OwnerReferences, i.isOwner) {
+	if found && slices.ContainsFunc(template.OwnerReferences, i.isOwner) {
 		failures = append(failures, remove(ctx, i.cluster, template))
 	}
 	claims := &corev1.PersistentVolumeClaimList{}
@@ -461,9 +429,6 @@ func (i *importing) fail(ctx context.Context, reason, message string) error {
 	}
 	now := metav1.NewTime(i.clock.Now())
 	i.object.Status.CompletionTime = &now
-	i.conclude(v1beta1.TransferFailed, metav1.ConditionFalse, reason, message)
-	i.event(corev1.EventTypeWarning, "ImportFailed", message)
-	i.metrics.ended(directionImport, resultFailed, reason, now.Sub(i.object.CreationTimestamp.Time), 0)
 	return nil
 }
 
@@ -476,44 +441,4 @@ func (i *importing) templateName() string {
 		return i.object.Spec.TemplateName
 	}
 	return i.object.Name
-}
-
-// progressing writes what is being done or waited for to the status.
-func (i *importing) progressing(phase v1beta1.TransferPhase, reason, message string) {
-	i.object.Status.Phase = phase
-	setConditions(&i.object.Status.Conditions, i.object.Generation, metav1.ConditionTrue, metav1.ConditionFalse, reason, message, i.clock.Now())
-}
-
-// conclude ends the import in the status.
-func (i *importing) conclude(phase v1beta1.TransferPhase, ready metav1.ConditionStatus, reason, message string) {
-	i.object.Status.Phase = phase
-	setConditions(&i.object.Status.Conditions, i.object.Generation, metav1.ConditionFalse, ready, reason, message, i.clock.Now())
-}
-
-func (i *importing) event(kind, reason, message string) {
-	if i.recorder != nil {
-		i.recorder.Eventf(i.object, nil, kind, reason, "Import", "%s", excerpt.Of(message, maximumMessage))
-	}
-}
-
-// write writes the status, if it differs.
-func (i *importing) write(ctx context.Context) error {
-	if equal(i.before.Status, i.object.Status) {
-		return nil
-	}
-	if err := i.manager.Status().Patch(ctx, i.object, client.MergeFromWithOptions(i.before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	i.before = i.object.DeepCopy()
-	return nil
-}
-
-// setConditions sets the conditions Progressing and Ready.
-func setConditions(conditions *[]metav1.Condition, generation int64, progressing, ready metav1.ConditionStatus, reason, message string, now time.Time) {
-	for kind, status := range map[string]metav1.ConditionStatus{v1beta1.ConditionProgressing: progressing, v1beta1.ConditionReady: ready} {
-		meta.SetStatusCondition(conditions, metav1.Condition{
-			Type: kind, Status: status, Reason: reason, Message: excerpt.Of(message, maximumMessage), ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
-		})
-	}
-	slices.SortFunc(*conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 }

@@ -50,7 +50,7 @@ func (o owner) labels() map[string]string {
 
 // job are the parts of a mover's Job that differ.
 type job struct {
-	stage transfer.Stage
+
 	// secret is the name of the Secret with the task, digest that of the task.
 	secret, digest string
 	disks          []jobDisk

@@ -87,6 +87,8 @@ type observed struct {
 	state *transfer.State
 	// ip is that of its pod.
 	ip string
+	// missing is true if there is no Job.
+	missing bool
 	// waiting says what the mover waits for, if it does not answer.
 	waiting string
 }
@@ -99,7 +101,7 @@ func (r *runner) observe(ctx context.Context, o owner, jobName string, who *iden
 		return nil, err
 	}
 	if !found {
-		return &observed{waiting: "waiting for the Job of the mover"}, nil
+		return &observed{missing: true, waiting: "waiting for the pod of the mover"}, nil
 	}
 	pods := &corev1.PodList{}
 	if err := r.cluster.List(ctx, pods, client.InNamespace(o.namespace), client.MatchingLabels{batchv1.JobNameLabel: jobName}); err != nil {
@@ -163,14 +165,6 @@ func lastWords(pod *corev1.Pod, otherwise string) string {
 		}
 	}
 	return otherwise
-}
-
-// release lets a mover that has ended exit, and deletes its Job. A mover that cannot be reached exits by itself.
-func (r *runner) release(ctx context.Context, o owner, jobName string, who *identity, ip string) error {
-	if ip != "" {
-		_ = r.movers.acknowledge(ctx, who, ip)
-	}
-	return r.deleteJob(ctx, o, jobName)
 }
 
 func (r *runner) deleteJob(ctx context.Context, o owner, name string) error {
