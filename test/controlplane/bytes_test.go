@@ -46,7 +46,7 @@ func TestDisksHaveBytes(t *testing.T) {
 	t.Run("a volume that is expanded has more bytes", func(t *testing.T) { bytesGrow(t, plane) })
 	t.Run("pods run as processes", func(t *testing.T) { podsRunAsProcesses(t, plane) })
 	t.Run("nothing is left of volumes and snapshots that are deleted", func(t *testing.T) {
-		for _, kind := range []string{"volumesnapshot", "pvc"} {
+		for _, kind := range []string{"pvc", "volumesnapshot"} {
 			if got := kubectl(t, plane, nil, "", "delete", kind, "--all", "-A", "--timeout=60s"); got.Code != 0 {
 				t.Error(got.Stderr)
 			}

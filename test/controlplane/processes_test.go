@@ -25,7 +25,7 @@ func worker(name, policy, script, more string) string {
 func workerSpec(policy, script, more string) string {
 	return fmt.Sprintf(`{"restartPolicy": %q, "terminationGracePeriodSeconds": 1, "automountServiceAccountToken": false,
 		"containers": [{"name": "worker", "image": "registry.example/worker:v1@sha256:00", "args": ["-c", %q],
-			"env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}, {"name": "PLACE", "value": "$(IP)/here"}]%s}`, policy, script, more) + `}`
+			"env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}, {"name": "PLACE", "value": "$(IP)/here"}]%s}`, policy, script, more)
 }
 
 // mounts completes a worker's container and its pod with all kinds of volumes.
@@ -36,10 +36,10 @@ const mounts = `, "volumeDevices": [{"name": "device", "devicePath": "/dev/disk"
 		{"name": "device", "persistentVolumeClaim": {"claimName": "device"}}, {"name": "folder", "persistentVolumeClaim": {"claimName": "folder"}},
 		{"name": "secret", "secret": {"secretName": "task", "items": [{"key": "a", "path": "sub/task.json"}]}},
 		{"name": "absent", "secret": {"secretName": "absent", "optional": true}},
-		{"name": "config", "configMap": {"name": "config"}}, {"name": "empty", "emptyDir": {}}`
+		{"name": "config", "configMap": {"name": "config"}}, {"name": "empty", "emptyDir": {}}]`
 
 const (
-	noMounts = `}`
+	noMounts = `}]`
 	forever  = `trap 'echo stopped >$1/dev/termination-log; exit 0' TERM; while :; do sleep 0.1; done`
 )
 

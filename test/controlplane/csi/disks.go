@@ -103,4 +103,6 @@ func (d *Driver) ownVolume(ctx context.Context, name string) (*corev1.Persistent
 	return volume, nil
 }
 
-func isBlock(mode *corev1.PersistentVolumeMode) bool { return mode != nil && *mode == corev1.PersistentVolumeBlock }
+func isBlock(mode *corev1.PersistentVolumeMode) bool {
+	return mode != nil && *mode == corev1.PersistentVolumeBlock
+}
