@@ -43,6 +43,9 @@ func NewReader(r io.Reader) *Reader {
 	return &Reader{contents: newContents(), in: in, archive: tar.NewReader(in)}
 }
 
+// SkipDigests has the reader compare no digests with the manifest. Call it before Next.
+func (r *Reader) SkipDigests() { r.contents.skipDigests = true }
+
 // Next returns the next file, in the order of the archive. What was not read of the previous one is skipped. The descriptor, the manifest and the
 // certificate are not returned; see Envelope. At the end of the archive, Next returns io.EOF if all files of the descriptor were there, nothing
 // else was, and all digests match the manifest, if there is one. Before that, nothing that was read is verified: discard it after any other error.
@@ -196,7 +199,12 @@ func (e *Entry) Content() (io.Reader, error) {
 	if e.File == nil {
 		return nil, fail(e.Member.Name, "comes before the descriptor, so that its compression is unknown; read the OVA from a file, or convert it")
 	}
-	return expand(e.File.Href, e.File.Compression, e, limit(e.reader.contents.envelope, e.File))
+	return e.ContentOf(e)
+}
+
+// ContentOf is Content for a reader of the entry's stored bytes, such as one that counts them. The descriptor must have been read.
+func (e *Entry) ContentOf(stored io.Reader) (io.Reader, error) {
+	return expand(e.File.Href, e.File.Compression, stored, limit(e.reader.contents.envelope, e.File))
 }
 
 // finish checks the whole archive after its last member.

@@ -15,6 +15,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/files"
 	"github.com/vmstencil/stencil/disk"
 	"github.com/vmstencil/stencil/disk/formats"
+	"github.com/vmstencil/stencil/internal/packing"
 	"github.com/vmstencil/stencil/ovf"
 	"github.com/vmstencil/stencil/ovf/conversion"
 	"github.com/vmstencil/stencil/ovf/ova"
@@ -169,7 +170,7 @@ func (c *converting) write(ctx context.Context, o *opened, plan *conversion.Plan
 // disk writes the raw disk of a file of the package.
 func (c *converting) disk(ctx context.Context, o *opened, d conversion.Disk) (err error) {
 	wrong := func(err error) error { return cli.Usage(fmt.Errorf("%s: %w", d.File, err)) }
-	format, err := formatOf(d)
+	format, err := packing.Format(d.Format, d.CDROM)
 	if err != nil {
 		return wrong(err)
 	}
@@ -233,25 +234,4 @@ func file(e *ovf.Envelope, name string) *ovf.File {
 		}
 	}
 	return nil
-}
-
-// formatURIs are what the URIs of formats begin with. There is no registry of them; these are those that products write.
-var formatURIs = map[string]disk.Format{
-	ovf.FormatVMDK: disk.VMDK,
-	ovf.FormatISO:  disk.Raw,
-	"http://www.microsoft.com/technet/virtualserver/downloads/vhdspec.mspx": disk.VHD,
-	"http://www.gnome.org/~markmc/qcow-image-format.html":                   disk.QCOW2,
-}
-
-// formatOf returns the format of a disk. An ISO image may have none.
-func formatOf(d conversion.Disk) (disk.Format, error) {
-	if d.Format == "" && d.CDROM {
-		return disk.Raw, nil
-	}
-	for uri, format := range formatURIs {
-		if d.Format == uri || strings.HasPrefix(d.Format, uri+"#") {
-			return format, nil
-		}
-	}
-	return "", fmt.Errorf("the format %q is not supported: VMDK, VHD, qcow2 and ISO are", d.Format)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/files"
+	"github.com/vmstencil/stencil/internal/packing"
 	"github.com/vmstencil/stencil/ovf/conversion"
 )
 
@@ -196,7 +197,7 @@ func disks(out io.Writer, disks []conversion.Disk, sizes map[string]int64) error
 
 // format returns the short name of the format of a disk.
 func format(disk conversion.Disk) string {
-	known, err := formatOf(disk)
+	known, err := packing.Format(disk.Format, disk.CDROM)
 	switch {
 	case err != nil:
 		return disk.Format

@@ -1,0 +1,262 @@
+package mover
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/packing"
+	"github.com/vmstencil/stencil/transfer"
+)
+
+const (
+	partial    = ".partial"
+	resultFile = "result.json"
+)
+
+// result describes a complete package.
+type result struct {
+	File     string              `json:"file"`
+	Digest   string              `json:"digest"`
+	Size     int64               `json:"size"`
+	Warnings []string            `json:"warnings,omitempty"`
+	Disks    []transfer.Progress `json:"disks,omitempty"`
+}
+
+// packagePath is the path of the package.
+func (m *Mover) packagePath() string {
+	return m.Folders.path(transfer.ResultFolder, m.Task.Package.File)
+}
+
+// export writes the package, unless an earlier mover has done so.
+func (m *Mover) export(ctx context.Context) error {
+	p := m.Task.Package
+	if p == nil || p.File != filepath.Base(p.File) || !filepath.IsLocal(p.File) || p.File == resultFile || strings.HasSuffix(p.File, partial) || p.DownloadToken == "" {
+		return failed(transfer.ReasonInvalidTask, false, "the task has no package with the name of a file and a token")
+	}
+	if _, err := os.Stat(m.Folders.path(transfer.ResultFolder)); err != nil {
+		return failed(transfer.ReasonInvalidTask, false, "the volume for the package is not mounted: %v", cause(err))
+	}
+	if done := m.exported(); done != nil {
+		m.publish(done)
+		return nil
+	}
+	disks, closeDisks, err := m.openDisks()
+	if err != nil {
+		return err
+	}
+	defer closeDisks()
+	made, err := m.pack(ctx, disks)
+	if err != nil {
+		return err
+	}
+	m.publish(made)
+	return nil
+}
+
+// exported returns the result of an earlier mover, and nil if there is none.
+func (m *Mover) exported() *result {
+	content, err := readSmall(m.Folders.path(transfer.ResultFolder, resultFile))
+	if err != nil {
+		return nil
+	}
+	r := &result{}
+	if json.Unmarshal(content, r) != nil || r.File != m.Task.Package.File {
+		return nil
+	}
+	if info, err := os.Stat(m.packagePath()); err != nil || info.Size() != r.Size {
+		return nil
+	}
+	return r
+}
+
+func (m *Mover) publish(r *result) {
+	m.report.change(func(s *transfer.State) {
+		s.Digest, s.Size, s.Warnings = r.Digest, r.Size, r.Warnings
+		if r.Disks != nil {
+			s.Disks = r.Disks
+		}
+	})
+}
+
+// openDisks opens the disks of the task.
+func (m *Mover) openDisks() (disks []packing.Disk, closeDisks func(), err error) {
+	closeDisks = func() {
+		for _, each := range disks {
+			_ = each.Content.Close()
+		}
+	}
+	root, err := os.OpenRoot(m.Folders.path(transfer.DisksFolder))
+	if err != nil {
+		if len(m.Task.Disks) == 0 {
+			return nil, closeDisks, nil
+		}
+		return nil, nil, failed(transfer.ReasonInvalidTask, false, "the volumes are not mounted: %v", cause(err))
+	}
+	defer root.Close()
+	var sum int64
+	for _, d := range m.Task.Disks {
+		name := d.Name
+		if !d.Block {
+			name += "/" + transfer.DiskFile
+		}
+		file, err := root.Open(name)
+		if err != nil {
+			closeDisks()
+			return nil, nil, failed(transfer.ReasonInvalidTask, false, "the volume of the disk %s cannot be opened: %v", d.Name, cause(err))
+		}
+		each := packing.Disk{Name: d.Name, Volume: d.Volume, CDROM: d.CDROM, Content: file}
+		disks = append(disks, each)
+		has, err := file.Seek(0, io.SeekEnd)
+		if err != nil {
+			closeDisks()
+			return nil, nil, fmt.Errorf("reading the size of the disk %s: %w", d.Name, err)
+		}
+		size := has
+		if d.Block && d.Size > 0 && d.Size < has {
+			size = d.Size
+		}
+		disks[len(disks)-1].Size = size
+		sum += size
+	}
+	if err := m.checkDisks(len(disks), sum); err != nil {
+		closeDisks()
+		return nil, nil, err
+	}
+	return disks, closeDisks, nil
+}
+
+// meter reports the progress of a disk: it is read once for its size or digest, and once when it is written.
+func (m *Mover) meter(d packing.Disk, pass packing.Pass, total int64) (func(done int64), func()) {
+	update := m.report.disk(d.Name)
+	var before int64
+	update(func(p *transfer.Progress) {
+		if pass == packing.Measuring || d.CDROM {
+			p.Done, p.Total = 0, total
+			if !d.CDROM {
+				p.Total = 2 * total
+			}
+			return
+		}
+		before = total
+		p.Done, p.Total = total, 2*total
+	})
+	var most atomic.Int64
+	return func(done int64) {
+		if done <= most.Load() {
+			return
+		}
+		most.Store(done)
+		update(func(p *transfer.Progress) { p.Done = max(p.Done, min(before+done, p.Total)) })
+	}, func() {}
+}
+
+// pack writes the package.
+func (m *Mover) pack(ctx context.Context, disks []packing.Disk) (*result, error) {
+	vm, err := decodeObject(m.Task.Package.VM)
+	if err != nil {
+		return nil, failed(transfer.ReasonInvalidTask, false, "the VirtualMachine of the task: %v", err)
+	}
+	t := &v1beta1.VirtualMachineTemplate{}
+	if err := json.Unmarshal(m.Task.Package.Template, t); err != nil {
+		return nil, failed(transfer.ReasonInvalidTask, false, "the template of the task: %v", err)
+	}
+	r := &result{File: m.Task.Package.File}
+	var write func(ctx context.Context, w io.Writer) error
+	switch m.Task.Package.Format {
+	case v1beta1.ExportOVA, "":
+		made, err := packing.NewOVA(ctx, t, vm, disks, m.meter)
+		if err != nil {
+			return nil, err
+		}
+		for _, note := range made.Notes {
+			r.Warnings = append(r.Warnings, note.String())
+		}
+		write = made.Write
+	case v1beta1.ExportOCI:
+		made, err := packing.NewOCI(ctx, t, vm, disks, m.meter)
+		if err != nil {
+			return nil, err
+		}
+		r.Warnings, write = made.Warnings, made.Write
+	default:
+		return nil, failed(transfer.ReasonInvalidTask, false, "the task has the format %q", m.Task.Package.Format)
+	}
+	if err := m.write(ctx, r, write); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func decodeObject(raw []byte) (map[string]any, error) {
+	var object map[string]any
+	decoder := json.NewDecoder(strings.NewReader(string(raw)))
+	decoder.UseNumber()
+	err := decoder.Decode(&object)
+	return object, err
+}
+
+// digesting is a writer that computes the digest of what it writes.
+type digesting struct {
+	to  io.Writer
+	sum hash.Hash
+	n   int64
+}
+
+func (d *digesting) Write(p []byte) (int, error) {
+	n, err := d.to.Write(p)
+	d.sum.Write(p[:n])
+	d.n += int64(n)
+	return n, err
+}
+
+// write writes the file, and then the result beside it.
+func (m *Mover) write(ctx context.Context, r *result, content func(ctx context.Context, w io.Writer) error) (err error) {
+	path := m.packagePath()
+	file, err := os.OpenFile(path+partial, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	to := &digesting{to: file, sum: sha256.New()}
+	buffered := bufio.NewWriterSize(to, 1<<20)
+	if err = content(ctx, buffered); err == nil {
+		err = buffered.Flush()
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return errors.Join(err, os.Remove(path+partial))
+	}
+	r.Digest, r.Size = "sha256:"+hex.EncodeToString(to.sum.Sum(nil)), to.n
+	m.report.change(func(s *transfer.State) {
+		for i := range s.Disks {
+			s.Disks[i].Done = s.Disks[i].Total
+		}
+		r.Disks = append([]transfer.Progress(nil), s.Disks...)
+	})
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	// The package gets its name last: a result without a package is none.
+	at := m.Folders.path(transfer.ResultFolder, resultFile)
+	if err := os.WriteFile(at+partial, text, 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(at+partial, at); err != nil {
+		return err
+	}
+	return os.Rename(path+partial, path)
+}

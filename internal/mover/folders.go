@@ -1,0 +1,110 @@
+package mover
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/vmstencil/stencil/transfer"
+)
+
+// Folders are the mounts of a mover. Root is put before the paths of package transfer; it is empty in a pod.
+type Folders struct{ Root string }
+
+func (f Folders) path(parts ...string) string {
+	return filepath.Join(append([]string{string(filepath.Separator), f.Root}, parts...)...)
+}
+
+// Certificate and Key are the files for the server.
+func (f Folders) Certificate() string { return f.path(transfer.TaskFolder, transfer.CertificateFile) }
+
+// Key is the file of the certificate's key.
+func (f Folders) Key() string { return f.path(transfer.TaskFolder, transfer.KeyFile) }
+
+// maxSmall bounds files of Secrets and ConfigMaps, which are at most 1 MiB together.
+const maxSmall = 4 << 20
+
+func readSmall(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxSmall+1))
+	if err == nil && len(content) > maxSmall {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxSmall)
+	}
+	return content, err
+}
+
+// Task reads the task.
+func (f Folders) Task() (*transfer.Task, error) {
+	content, err := readSmall(f.path(transfer.TaskFolder, transfer.TaskFile))
+	if err != nil {
+		return nil, fmt.Errorf("reading the task: %w", err)
+	}
+	task := &transfer.Task{}
+	if err := json.Unmarshal(content, task); err != nil {
+		return nil, fmt.Errorf("decoding the task: %w", err)
+	}
+	return task, nil
+}
+
+// Token reads the manager's token.
+func (f Folders) Token() (string, error) {
+	content, err := readSmall(f.path(transfer.TaskFolder, transfer.TokenFile))
+	token := strings.TrimSpace(string(content))
+	if err == nil && token == "" {
+		err = fmt.Errorf("it is empty")
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the token: %w", err)
+	}
+	return token, nil
+}
+
+// credentials are those of the source.
+type credentials struct {
+	username, password, token string
+	authorities               [][]byte
+}
+
+func (f Folders) credentials() (c credentials, err error) {
+	for key, value := range map[string]*string{"username": &c.username, "password": &c.password, "token": &c.token} {
+		content, err := readSmall(f.path(transfer.CredentialsFolder, key))
+		if os.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
+			return c, failed(transfer.ReasonInvalidTask, false, "the credentials of the source cannot be read: %v", err)
+		}
+		*value = strings.TrimRight(string(content), "\r\n")
+	}
+	entries, err := os.ReadDir(f.path(transfer.AuthoritiesFolder))
+	if os.IsNotExist(err) {
+		return c, nil
+	}
+	if err != nil {
+		return c, failed(transfer.ReasonInvalidTask, false, "the certificates of the source cannot be read: %v", err)
+	}
+	sort.Slice(entries, func(i, j int) bool { return entries[i].Name() < entries[j].Name() })
+	for _, entry := range entries {
+		// Kubernetes mounts the keys as links, beside folders whose names begin with dots.
+		if strings.HasPrefix(entry.Name(), ".") {
+			continue
+		}
+		content, err := readSmall(f.path(transfer.AuthoritiesFolder, entry.Name()))
+		if err != nil {
+			return c, failed(transfer.ReasonInvalidTask, false, "the certificates of the source cannot be read: %v", err)
+		}
+		c.authorities = append(c.authorities, content)
+	}
+	return c, nil
+}
+
+// TerminationLog is the file for the message of the pod's status.
+func (f Folders) TerminationLog(path string) string { return f.path(path) }
