@@ -47,6 +47,7 @@ func main() {
 type options struct {
 	listen         string
 	root           string
+	taskDigest     string
 	terminationLog string
 	grace          time.Duration
 }
@@ -60,6 +61,7 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) int 
 	showVersion := flags.Bool("version", false, "Print the version and exit.")
 	flags.StringVar(&o.listen, "listen", net.JoinHostPort(os.Getenv("POD_IP"), strconv.Itoa(transfer.Port)), "Address on which the state and the package are served over HTTPS.")
 	flags.StringVar(&o.root, "root", "", "Folder before the paths of all mounts, for tests.")
+	flags.StringVar(&o.taskDigest, "task-digest", "", "Digest of the task, sha256:HEX. If it is empty, every task is worked on.")
 	flags.StringVar(&o.terminationLog, "termination-log", "/dev/termination-log", "File that the reason of a failure is written to, if it exists; below --root.")
 	flags.DurationVar(&o.grace, "acknowledge-timeout", 10*time.Minute, "How long after its end the mover waits for the manager.")
 	err := flags.Parse(arguments)

@@ -19,7 +19,7 @@ const shutdownTimeout = 2 * time.Second
 // serve works on the task, and serves until the manager has acknowledged the end. It returns the failure of the task.
 func serve(ctx context.Context, o options) error {
 	folders := mover.Folders{Root: o.root}
-	task, err := folders.Task()
+	task, err := folders.Task(o.taskDigest)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,10 @@
 package mover
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,11 +44,15 @@ func readSmall(path string) ([]byte, error) {
 	return content, err
 }
 
-// Task reads the task.
-func (f Folders) Task() (*transfer.Task, error) {
+// Task reads the task, which has to have a digest, sha256:HEX: the task is in a Secret that users of the namespace may be permitted to replace, and the digest
+// in the pod, which they are not. An empty digest permits every task.
+func (f Folders) Task(digest string) (*transfer.Task, error) {
 	content, err := readSmall(f.path(transfer.TaskFolder, transfer.TaskFile))
 	if err != nil {
 		return nil, fmt.Errorf("reading the task: %w", err)
+	}
+	if sum := sha256.Sum256(content); digest != "" && digest != "sha256:"+hex.EncodeToString(sum[:]) {
+		return nil, errors.New("the task is not that of the manager: the Secret was replaced")
 	}
 	task := &transfer.Task{}
 	if err := json.Unmarshal(content, task); err != nil {
