@@ -46,7 +46,8 @@ func TestDisksHaveBytes(t *testing.T) {
 	t.Run("a volume that is expanded has more bytes", func(t *testing.T) { bytesGrow(t, plane) })
 	t.Run("pods run as processes", func(t *testing.T) { podsRunAsProcesses(t, plane) })
 	t.Run("nothing is left of volumes and snapshots that are deleted", func(t *testing.T) {
-		for _, kind := range []string{"pvc", "volumesnapshot"} {
+		// A claim exists as long as a pod uses it, and a snapshot as long as a claim waits for it.
+		for _, kind := range []string{"job", "pod", "pvc", "volumesnapshot"} {
 			if got := kubectl(t, plane, nil, "", "delete", kind, "--all", "-A", "--timeout=60s"); got.Code != 0 {
 				t.Error(got.Stderr)
 			}
