@@ -59,6 +59,21 @@ func TestRightsOfImports(t *testing.T) {
 	}
 }
 
+func TestTheOrderOfAnImportDoesNotChange(t *testing.T) {
+	policy := evaluate(t, "template-import", nil)
+	kind := &kindOf{schema.GroupVersionKind{Group: "template.kubevirt.io", Version: "v1beta1", Kind: "VirtualMachineTemplateImport"}, "virtualmachinetemplateimports"}
+	const before = `{spec: {source: {http: {url: "https://a", secretRef: {name: web}}}, checksum: a}}`
+	for name, tc := range map[string]struct{ after, want string }{
+		"the decisions of the user": {`{spec: {source: {http: {url: "https://a", secretRef: {name: web}}}, checksum: a, approvedPlan: b, eulaAccepted: true}}`, ""},
+		"the source":                {`{spec: {source: {http: {url: "https://a", secretRef: {name: other}}}, checksum: a}}`, "spec.source cannot be changed, only spec.approvedPlan and spec.eulaAccepted can: create another import"},
+		"what is removed and added": {`{spec: {source: {http: {url: "https://a", secretRef: {name: web}}}, timeout: 1h}}`, "spec.checksum, spec.timeout cannot be changed, only spec.approvedPlan and spec.eulaAccepted can: create another import"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			written{as: "ada", before: before, after: tc.after, want: tc.want}.run(t, policy, kind, kind.resource)
+		})
+	}
+}
+
 func TestRightsOfExports(t *testing.T) {
 	const own, disks, golden = "export virtualmachinetemplates shop/web", "create datavolumes shop/", "create datavolumes/source golden/"
 	policy := evaluate(t, "template-export", nil)

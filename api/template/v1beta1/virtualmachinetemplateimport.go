@@ -49,10 +49,8 @@ type VirtualMachineTemplateImportList struct {
 }
 
 // VirtualMachineTemplateImportSpec is the import that a VirtualMachineTemplateImport
-// requests. Only approvedPlan and eulaAccepted can be changed.
-//
-// +kubebuilder:validation:XValidation:rule="self.source == oldSelf.source",message="source is immutable"
-// +kubebuilder:validation:XValidation:rule="self.?templateName == oldSelf.?templateName && self.?templateLabels == oldSelf.?templateLabels && self.?checksum == oldSelf.?checksum && self.?verification == oldSelf.?verification && self.?storage == oldSelf.?storage && self.?networks == oldSelf.?networks && self.?preference == oldSelf.?preference && self.?deploymentOption == oldSelf.?deploymentOption && self.?approval == oldSelf.?approval && self.?timeout == oldSelf.?timeout",message="only approvedPlan and eulaAccepted can be changed"
+// requests. Only approvedPlan and eulaAccepted can be changed: an admission policy ensures
+// it.
 type VirtualMachineTemplateImportSpec struct {
 	// Source is where the package is.
 	//
