@@ -216,8 +216,8 @@ func (m *meter) Read(p []byte) (int, error) {
 }
 
 // counted wraps the stored bytes of a disk.
-func (i *ovaImport) counted(d transfer.Disk, from io.Reader, size int64) *meter {
-	update := i.report.disk(d.Name)
+func (m *Mover) counted(d transfer.Disk, from io.Reader, size int64) *meter {
+	update := m.report.disk(d.Name)
 	update(func(p *transfer.Progress) { p.Done, p.Total, p.Digest = 0, size, "" })
 	return &meter{from: from, sum: sha256.New(), report: func(done int64) { update(func(p *transfer.Progress) { p.Done = done }) }}
 }
