@@ -119,8 +119,6 @@ func fails(t testing.TB, folders Folders, task *transfer.Task, want transfer.Fai
 	}
 }
 
-var exported = map[v1beta1.ExportFormat]func() []byte{}
-
 // packageOf is the exported template.
 func packageOf(t testing.TB, format v1beta1.ExportFormat) []byte {
 	t.Helper()
@@ -143,13 +141,14 @@ type site struct {
 	// noRanges has the server ignore ranges; cut ends each answer after so many bytes, stall sends nothing after them.
 	noRanges bool
 	cut      int
-	stall    time.Duration
+	stall    bool
 	// cuts bounds cuts.
-	cuts      int
-	user      string
-	served    int64
-	requests  int
-	untouched func(w http.ResponseWriter, r *http.Request) bool
+	cuts     int
+	user     string
+	served   int64
+	requests int
+	// instead answers a request if it returns true.
+	instead func(w http.ResponseWriter, r *http.Request) bool
 }
 
 func newSite(t testing.TB, content []byte) *site {
@@ -165,6 +164,8 @@ type counter struct {
 	http.ResponseWriter
 	s    *site
 	left int
+
+	request *http.Request
 }
 
 func (c *counter) Write(p []byte) (int, error) {
@@ -177,9 +178,9 @@ func (c *counter) Write(p []byte) (int, error) {
 	c.s.mutex.Unlock()
 	if c.left >= 0 {
 		if c.left -= n; c.left == 0 {
-			if c.s.stall > 0 {
+			if c.s.stall {
 				c.ResponseWriter.(http.Flusher).Flush()
-				time.Sleep(c.s.stall)
+				<-c.request.Context().Done()
 			}
 			panic(http.ErrAbortHandler)
 		}
@@ -197,7 +198,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.cuts--
 	}
 	s.mutex.Unlock()
-	if s.untouched != nil && s.untouched(w, r) {
+	if s.instead != nil && s.instead(w, r) {
 		return
 	}
 	if s.user != "" && r.Header.Get("Authorization") != s.user {
@@ -207,7 +208,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if etag != "" {
 		w.Header().Set("ETag", etag)
 	}
-	out := &counter{w, s, left}
+	out := &counter{w, s, left, r}
 	if s.noRanges {
 		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 		_, _ = out.Write(content)

@@ -93,6 +93,9 @@ func (i *ovaImport) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := i.lateTemplate(ctx); err != nil {
+		return err
+	}
 	if err := i.compare(true); err != nil {
 		return err
 	}
@@ -131,6 +134,21 @@ func (i *ovaImport) compare(ended bool) error {
 		return failed(transfer.ReasonSourceChanged, false, "the descriptor of the package has changed since it was inspected: create the import again")
 	}
 	return nil
+}
+
+// lateTemplate reads the template of a package that comes before the descriptor.
+func (i *ovaImport) lateTemplate(ctx context.Context) error {
+	if i.template != nil || conversion.EmbeddedFile(i.reader.Envelope()) == nil {
+		return nil
+	}
+	if i.from.random(ctx) == nil {
+		return failed(transfer.ReasonUnsupported, false, "the template of the package comes before its descriptor, and the server does not support ranges")
+	}
+	read, err := i.describe(ctx, i.from)
+	if err == nil {
+		i.template = read.template
+	}
+	return err
 }
 
 // disks are the disks that are made of a file.
