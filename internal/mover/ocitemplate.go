@@ -117,15 +117,12 @@ func (m *made) move(vm map[string]any, namespace string, claims []oci.Claim) {
 // parametrize makes a VirtualMachine that of a template: with a name that is a parameter, copies of its disks, and without what belongs to one guest.
 func parametrize(t *v1beta1.VirtualMachineTemplate, vm map[string]any, note noting) {
 	name := text(at(vm, "metadata")["name"])
-	labels, annotations := at(vm, "metadata")["labels"], at(vm, "metadata")["annotations"]
 	delete(vm, "status")
-	escaped, dollar := escape(vm)
-	vm["spec"] = at(escaped)["spec"]
+	_, dollar := escape(vm)
 	metadata := map[string]any{"name": "${" + conversion.ParameterName + "}"}
-	for key, value := range map[string]any{"labels": labels, "annotations": annotations} {
-		if value != nil {
-			more, changed := escape(value)
-			metadata[key], dollar = more, dollar || changed
+	for _, key := range []string{"labels", "annotations"} {
+		if value, found := at(vm, "metadata")[key]; found {
+			metadata[key] = value
 		}
 	}
 	vm["metadata"] = metadata
@@ -176,7 +173,7 @@ func parametrize(t *v1beta1.VirtualMachineTemplate, vm map[string]any, note noti
 	note(conversion.ActionChanged, "VirtualMachine "+name, "it becomes a template with the parameter %s, which copies its disks; MAC addresses and the UUID of the firmware are left out", conversion.ParameterName)
 }
 
-// escape writes all texts so that they render to themselves. It reports whether one has changed.
+// escape writes all texts in objects and lists so that they render to themselves. It reports whether one has changed.
 func escape(value any) (any, bool) {
 	changed := false
 	switch value := value.(type) {
