@@ -68,7 +68,8 @@ func TestImportsContinueAfterCuts(t *testing.T) {
 			isImported(t, f, task)
 			s.mutex.Lock()
 			defer s.mutex.Unlock()
-			if !s.noRanges && s.served != int64(tc.served) || s.served > int64(tc.served) {
+			// What was on the way when a connection was cut may be sent again.
+			if s.served < int64(len(pkg)) || s.served > int64(tc.served)+1<<20 {
 				t.Errorf("%d bytes were sent, want %d", s.served, tc.served)
 			}
 		})
