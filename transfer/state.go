@@ -12,6 +12,7 @@ const MaxStateBytes = 3 << 20
 // Phase is how far a mover is.
 type Phase string
 
+// The phases.
 const (
 	Running   Phase = "Running"
 	Succeeded Phase = "Succeeded"

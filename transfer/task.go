@@ -25,13 +25,15 @@ const (
 	DiskFile = "disk.img"
 )
 
+// The server of the mover.
 const (
 	// Port is the port of the mover, for HTTPS.
 	Port = 8443
 	// ServerName is the name in the certificate of the mover.
 	ServerName = "stencil-mover"
-	// StatePath is the path at which a GET with the manager's token returns the State. POST to AcknowledgePath ends the mover.
-	StatePath       = "/state"
+	// StatePath is the path at which a GET with the manager's token returns the State.
+	StatePath = "/state"
+	// AcknowledgePath is the path at which a POST with the manager's token ends a mover that has succeeded or failed.
 	AcknowledgePath = "/acknowledge"
 	// PackagePath is the path of an exported package, with the user's token; the file's name follows it.
 	PackagePath = "/package/"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"syscall"
 
@@ -65,9 +66,9 @@ func classify(err error) *transfer.Failure {
 		return as(transfer.ReasonSourceDenied, false)
 	case errors.As(err, &answer):
 		switch answer.StatusCode {
-		case 401, 403:
+		case http.StatusUnauthorized, http.StatusForbidden:
 			return failed(transfer.ReasonSourceDenied, false, "the registry answers %d: check the image and the credentials of the source", answer.StatusCode)
-		case 404:
+		case http.StatusNotFound:
 			return failed(transfer.ReasonUnreachableSource, false, "the registry answers 404: it has no such artifact")
 		}
 		return failed(transfer.ReasonUnreachableSource, true, "the registry answers %d", answer.StatusCode)

@@ -93,6 +93,9 @@ func (i *ovaImport) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := i.lateTemplate(ctx); err != nil {
+		return err
+	}
 	if err := i.compare(true); err != nil {
 		return err
 	}
@@ -131,6 +134,21 @@ func (i *ovaImport) compare(ended bool) error {
 		return failed(transfer.ReasonSourceChanged, false, "the descriptor of the package has changed since it was inspected: create the import again")
 	}
 	return nil
+}
+
+// lateTemplate reads the template of a package that comes before the descriptor.
+func (i *ovaImport) lateTemplate(ctx context.Context) error {
+	if i.template != nil || conversion.EmbeddedFile(i.reader.Envelope()) == nil {
+		return nil
+	}
+	if i.from.random(ctx) == nil {
+		return failed(transfer.ReasonUnsupported, false, "the template of the package comes before its descriptor, and the server does not support ranges")
+	}
+	read, err := i.describe(ctx, i.from)
+	if err == nil {
+		i.template = read.template
+	}
+	return err
 }
 
 // disks are the disks that are made of a file.
@@ -216,8 +234,8 @@ func (m *meter) Read(p []byte) (int, error) {
 }
 
 // counted wraps the stored bytes of a disk.
-func (i *ovaImport) counted(d transfer.Disk, from io.Reader, size int64) *meter {
-	update := i.report.disk(d.Name)
+func (m *Mover) counted(d transfer.Disk, from io.Reader, size int64) *meter {
+	update := m.report.disk(d.Name)
 	update(func(p *transfer.Progress) { p.Done, p.Total, p.Digest = 0, size, "" })
 	return &meter{from: from, sum: sha256.New(), report: func(done int64) { update(func(p *transfer.Progress) { p.Done = done }) }}
 }

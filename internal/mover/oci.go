@@ -1,26 +1,290 @@
 package mover
 
 import (
+	"archive/tar"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
 	"io"
+	"path"
+	"strings"
 
+	"github.com/google/go-containerregistry/pkg/authn"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/vmstencil/stencil/disk/rawzstd"
+	"github.com/vmstencil/stencil/internal/outbound"
+	"github.com/vmstencil/stencil/internal/registry"
+	"github.com/vmstencil/stencil/oci"
+	"github.com/vmstencil/stencil/ovf/conversion"
 	"github.com/vmstencil/stencil/transfer"
 )
 
-func isLayout(io.ReaderAt, int64) bool { return false }
-
-func (m *Mover) planLayout(context.Context, origin) (*transfer.Plan, error) {
-	return nil, failed(transfer.ReasonUnsupported, false, "OCI archives are not supported")
+// isLayout reports whether a file is the archive of an OCI layout, and not an OVA.
+func isLayout(content io.ReaderAt, size int64) bool {
+	reader := tar.NewReader(io.NewSectionReader(content, 0, size))
+	for range oci.MaxEntries {
+		header, err := reader.Next()
+		if err != nil {
+			return false
+		}
+		switch name := path.Clean(header.Name); {
+		case name == oci.LayoutFile:
+			return true
+		case strings.HasSuffix(strings.ToLower(name), ".ovf"):
+			return false
+		}
+	}
+	return false
 }
 
-func (m *Mover) planRegistry(context.Context) (*transfer.Plan, error) {
-	return nil, failed(transfer.ReasonUnsupported, false, "registries are not supported")
+// artifact is an OCI artifact of a source.
+type artifact struct {
+	*oci.Artifact
+	resource *oci.Resource
+	// digests are those of the manifest, and of the index that refers to it.
+	digests []string
+	// layer opens a layer. Its reader ends with an error if the content is another.
+	layer func(ctx context.Context, d v1.Descriptor) (io.ReadCloser, error)
+	close func() error
 }
 
-func (m *Mover) importLayout(context.Context, origin) error {
-	return failed(transfer.ReasonUnsupported, false, "OCI archives are not supported")
+// layout opens the archive of a layout.
+func layout(ctx context.Context, from origin) (*artifact, error) {
+	files, err := oci.OpenTar(from.random(ctx), from.Size())
+	if err != nil {
+		return nil, err
+	}
+	opened, err := oci.Open(files)
+	if err != nil {
+		return nil, err
+	}
+	return &artifact{
+		Artifact: opened.Artifact, resource: opened.Resource, close: func() error { return nil },
+		layer: func(_ context.Context, d v1.Descriptor) (io.ReadCloser, error) { return opened.Blob(d) },
+	}, nil
 }
 
-func (m *Mover) importRegistry(context.Context) error {
-	return failed(transfer.ReasonUnsupported, false, "registries are not supported")
+// registry opens the artifact in a registry.
+func (m *Mover) registry(ctx context.Context) (*artifact, error) {
+	source := m.Task.Source.Registry
+	allowed, err := m.networks()
+	if err != nil {
+		return nil, err
+	}
+	with, err := m.Folders.credentials()
+	if err != nil {
+		return nil, err
+	}
+	transport, err := outbound.Transport(allowed, outbound.Transfers, with.authorities)
+	if err != nil {
+		return nil, failed(transfer.ReasonInvalidTask, false, "the certificates of the source: %v", err)
+	}
+	transport.ResponseHeaderTimeout = m.stall()
+	options := registry.Options{PlainHTTP: source.Insecure, PlainHTTPHint: "insecure of the source", Transport: transport, Credentials: authn.Anonymous, Wait: m.Wait}
+	switch {
+	case with.username != "" || with.password != "":
+		options.Credentials = &authn.Basic{Username: with.username, Password: with.password}
+	case with.token != "":
+		options.Credentials = &authn.Bearer{Token: with.token}
+	}
+	repository, err := registry.Open(source.Image, options)
+	if err != nil {
+		return nil, failed(transfer.ReasonInvalidTask, false, "the image of the source: %v", err)
+	}
+	found, err := repository.Artifact(ctx)
+	if err != nil {
+		return nil, m.unreachable(err)
+	}
+	return &artifact{
+		Artifact: found.Artifact, resource: found.Resource, digests: found.Digests,
+		layer: func(ctx context.Context, d v1.Descriptor) (io.ReadCloser, error) {
+			stream, err := repository.Stream(ctx, d, m.stall())
+			if err != nil {
+				return nil, m.unreachable(err)
+			}
+			return &reachable{stream, m}, nil
+		},
+		close: func() error { transport.CloseIdleConnections(); return nil },
+	}, nil
+}
+
+// unreachable makes an error of a registry one of the source. What the package itself causes stays as it is.
+func (m *Mover) unreachable(err error) error {
+	if f := classify(err); f.Reason != transfer.ReasonInternal {
+		return f
+	}
+	return failed(transfer.ReasonUnreachableSource, registry.Temporary(err), "%s: %v", m.Task.Source.Registry.Image, err)
+}
+
+// reachable is a layer whose errors are those of the source.
+type reachable struct {
+	io.ReadCloser
+	m *Mover
+}
+
+func (r *reachable) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = r.m.unreachable(err)
+	}
+	return n, err
+}
+
+func (m *Mover) planLayout(ctx context.Context, from origin) (*transfer.Plan, error) {
+	a, err := layout(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := m.planArtifact(a)
+	if err == nil {
+		plan.Size = from.Size()
+	}
+	return plan, err
+}
+
+func (m *Mover) planRegistry(ctx context.Context) (*transfer.Plan, error) {
+	a, err := m.registry(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = a.close() }()
+	if err := m.compareDigest(a); err != nil {
+		return nil, err
+	}
+	return m.planArtifact(a)
+}
+
+// compareDigest compares the digest of an artifact in a registry with the requested one.
+func (m *Mover) compareDigest(a *artifact) error {
+	for _, digest := range a.digests {
+		if m.Task.Checksum == "" || digest == m.Task.Checksum {
+			return nil
+		}
+	}
+	return failed(transfer.ReasonChecksumMismatch, false, "the artifact has the digest %s, and %s is requested", a.Descriptor.Digest, m.Task.Checksum)
+}
+
+// planArtifact makes the plan of an artifact.
+func (m *Mover) planArtifact(a *artifact) (*transfer.Plan, error) {
+	plan := &transfer.Plan{Format: "OCI", Description: a.Descriptor.Digest.String(), Size: int64(len(a.Manifest)), Verified: "SHA-256", Disks: []transfer.PlannedDisk{}}
+	for _, blob := range a.Blobs() {
+		plan.Size += blob.Size
+	}
+	note := func(action conversion.Action, source, format string, arguments ...any) {
+		plan.Notes = append(plan.Notes, conversion.Note{Action: action, Source: source, Result: fmt.Sprintf(format, arguments...)})
+	}
+	claims, err := a.resource.Claims()
+	if err != nil {
+		return nil, err
+	}
+	made, err := makeTemplate(a.resource, m.Task.Conversion, claims, note)
+	if err != nil {
+		return nil, err
+	}
+	of := map[string]oci.Claim{}
+	for _, claim := range claims {
+		of[claim.Disk()] = claim
+	}
+	has := map[string]bool{}
+	for _, d := range a.Disks {
+		claim, found := of[d.Name]
+		if !found {
+			note(conversion.ActionDropped, "disk "+d.Name, "it belongs to no claim of the %s", a.Kind)
+			continue
+		}
+		has[claim.Name] = true
+		plan.Disks = append(plan.Disks, transfer.PlannedDisk{Name: claim.Name, Volume: made.volumes[claim.Name], File: d.Layer.Digest.String(), Size: d.Size})
+	}
+	for _, claim := range claims {
+		if !has[claim.Name] {
+			note(conversion.ActionWarning, "claim "+claim.Name, "the artifact has no disk for it: the namespace has to have it")
+		}
+	}
+	for _, ignored := range a.Ignored {
+		note(conversion.ActionDropped, "layer", "its type %.80q is not that of a disk", ignored.MediaType)
+	}
+	plan.Template, err = encodeTemplate(made.template)
+	return plan, err
+}
+
+func (m *Mover) importLayout(ctx context.Context, from origin) error {
+	if m.Task.Checksum != "" {
+		stream := from.Stream(ctx)
+		defer stream.Close()
+		sum := sha256.New()
+		if _, err := io.Copy(sum, stream); err != nil {
+			return err
+		}
+		if got := "sha256:" + hex.EncodeToString(sum.Sum(nil)); got != m.Task.Checksum {
+			return failed(transfer.ReasonChecksumMismatch, false, "the package has the digest %s, and %s is requested", got, m.Task.Checksum)
+		}
+	}
+	a, err := layout(ctx, from)
+	if err != nil {
+		return err
+	}
+	return m.importArtifact(ctx, a)
+}
+
+func (m *Mover) importRegistry(ctx context.Context) error {
+	a, err := m.registry(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = a.close() }()
+	if err := m.compareDigest(a); err != nil {
+		return err
+	}
+	return m.importArtifact(ctx, a)
+}
+
+func (m *Mover) importArtifact(ctx context.Context, a *artifact) error {
+	if got := a.Descriptor.Digest.String(); m.Task.Description != "" && got != m.Task.Description {
+		return failed(transfer.ReasonSourceChanged, false, "the artifact has changed since it was inspected: create the import again")
+	}
+	for _, d := range m.Task.Disks {
+		if err := named(d.Name, m.importLayer(ctx, a, d)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// importLayer writes a disk of an artifact.
+func (m *Mover) importLayer(ctx context.Context, a *artifact, d transfer.Disk) (err error) {
+	var of *oci.Disk
+	for i := range a.Disks {
+		if a.Disks[i].Layer.Digest.String() == d.File && a.Disks[i].Size == d.Size {
+			of = &a.Disks[i]
+		}
+	}
+	if of == nil {
+		return failed(transfer.ReasonSourceChanged, false, "the artifact has no layer %.100s of a disk with %d bytes", d.File, d.Size)
+	}
+	blob, err := a.layer(ctx, of.Layer)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = blob.Close() }()
+	stored := m.counted(d, &interruptible{ctx, blob}, of.Layer.Size)
+	t, err := m.openTarget(ctx, d, stored.n.Load)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.file.Close()) }()
+	if err := rawzstd.Expand(ctx, t, stored, d.Size, nil); err != nil {
+		return err
+	}
+	// The digest is compared at the end.
+	if _, err := io.Copy(io.Discard, stored); err != nil {
+		return err
+	}
+	if err := t.finish(); err != nil {
+		return err
+	}
+	m.report.disk(d.Name)(func(p *transfer.Progress) { p.Digest = of.Layer.Digest.String() })
+	return nil
 }

@@ -46,13 +46,13 @@ func (m *Mover) open(ctx context.Context) (origin, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &remote{file}, nil
+	return &served{file}, nil
 }
 
-// remote is a file of a server.
-type remote struct{ *web.File }
+// served is a file of a server.
+type served struct{ *web.File }
 
-func (r *remote) random(ctx context.Context) io.ReaderAt {
+func (r *served) random(ctx context.Context) io.ReaderAt {
 	if !r.Ranges() {
 		return nil
 	}

@@ -9,10 +9,12 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
+	"github.com/vmstencil/stencil/internal/resume"
 	"github.com/vmstencil/stencil/oci"
 )
 
@@ -40,6 +42,24 @@ func (r *Repository) get(ctx context.Context, d v1.Descriptor, offset int64) (bo
 		return nil, 0, errors.Join(fmt.Errorf("the registry answers with the range %q to a request from byte %d", response.Header.Get("Content-Range"), offset), response.Body.Close())
 	}
 	return response.Body, offset, nil
+}
+
+// Stream returns a reader of a blob, which ends with an oci.Error if the content is not that of the descriptor. A connection that is cut, or over which nothing
+// is sent for the time stall, is continued.
+func (r *Repository) Stream(ctx context.Context, d v1.Descriptor, stall time.Duration) (io.ReadCloser, error) {
+	if err := r.connect(ctx, transport.PullScope); err != nil {
+		return nil, err
+	}
+	reader := resume.NewReader(ctx, resume.Content{
+		Open: func(ctx context.Context, offset int64) (io.ReadCloser, int64, error) { return r.get(ctx, d, offset) },
+		Size: d.Size, Stall: stall, Temporary: temporary, Wait: r.options.Wait,
+	})
+	return &verified{oci.Verify(reader, d), reader}, nil
+}
+
+type verified struct {
+	io.Reader
+	io.Closer
 }
 
 // Download writes a blob to a file, and verifies it. A file that has the beginning of the blob is continued. If the digest differs, the file is emptied, and

@@ -37,6 +37,12 @@ func (p *permanentError) Unwrap() error { return p.error }
 type Options struct {
 	// PlainHTTP permits a registry without TLS that is not on loopback.
 	PlainHTTP bool
+	// Transport connects, and checks addresses itself. Nil is that of Go, and redirects of the registry to private addresses are then denied.
+	Transport http.RoundTripper
+	// Credentials authenticate. Nil are those of docker login or podman login.
+	Credentials authn.Authenticator
+	// PlainHTTPHint is what permits PlainHTTP, for messages.
+	PlainHTTPHint string
 	// Uploads is a folder for the addresses of unfinished uploads, with which another command continues them. If it is empty, they end with the
 	// command.
 	Uploads string
@@ -66,10 +72,17 @@ func Open(reference string, options Options) (*Repository, error) {
 	if options.Wait == nil {
 		options.Wait = wait
 	}
-	base := http.DefaultTransport.(*http.Transport).Clone()
-	// A registry that does not answer is a cut, too. Some need minutes to store what was uploaded.
-	base.ResponseHeaderTimeout = 10 * time.Minute
-	return &Repository{reference: parsed, options: options, guarded: &guard{base, options.PlainHTTP}}, nil
+	if options.PlainHTTPHint == "" {
+		options.PlainHTTPHint = "--plain-http"
+	}
+	next := options.Transport
+	if next == nil {
+		base := http.DefaultTransport.(*http.Transport).Clone()
+		// A registry that does not answer is a cut, too. Some need minutes to store what was uploaded.
+		base.ResponseHeaderTimeout = 10 * time.Minute
+		next = base
+	}
+	return &Repository{reference: parsed, options: options, guarded: &guard{next, options.PlainHTTP, options.PlainHTTPHint}}, nil
 }
 
 func wait(ctx context.Context, attempt int) error {
@@ -87,11 +100,12 @@ func wait(ctx context.Context, attempt int) error {
 type guard struct {
 	next  http.RoundTripper
 	plain bool
+	hint  string
 }
 
 func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Scheme != "https" && !g.plain && !loopback(request.URL.Hostname()) {
-		return nil, &permanentError{fmt.Errorf("%s does not serve HTTPS, or redirects to an address that does not: --plain-http permits it", request.URL.Host)}
+		return nil, &permanentError{fmt.Errorf("%s does not serve HTTPS, or redirects to an address that does not: %s permits it", request.URL.Host, g.hint)}
 	}
 	return g.next.RoundTrip(request)
 }
@@ -123,21 +137,29 @@ func (r *Repository) Pinned(digest string) string {
 }
 
 func (r *Repository) remote(ctx context.Context) []remote.Option {
-	return []remote.Option{remote.WithContext(ctx), remote.WithTransport(r.guarded), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+	options := []remote.Option{remote.WithContext(ctx), remote.WithTransport(r.guarded)}
+	if r.options.Credentials != nil {
+		return append(options, remote.WithAuth(r.options.Credentials))
+	}
+	return append(options, remote.WithAuthFromKeychain(authn.DefaultKeychain))
 }
 
 // Connect checks that the registry can be reached, and accepts the credentials for uploads.
 func (r *Repository) Connect(ctx context.Context) error { return r.connect(ctx, transport.PushScope) }
 
-// connect authenticates with the credentials of docker login or podman login.
+// connect authenticates.
 func (r *Repository) connect(ctx context.Context, scope string) error {
 	if r.client != nil {
 		return nil
 	}
 	repository := r.reference.Context()
-	authenticator, err := authn.Resolve(ctx, authn.DefaultKeychain, repository)
-	if err != nil {
-		return fmt.Errorf("reading the credentials for %s: %w", repository.Registry, err)
+	authenticator := r.options.Credentials
+	if authenticator == nil {
+		found, err := authn.Resolve(ctx, authn.DefaultKeychain, repository)
+		if err != nil {
+			return fmt.Errorf("reading the credentials for %s: %w", repository.Registry, err)
+		}
+		authenticator = found
 	}
 	authenticated, err := transport.NewWithContext(ctx, repository.Registry, authenticator, r.guarded, []string{repository.Scope(scope)})
 	if err != nil {
@@ -146,6 +168,9 @@ func (r *Repository) connect(ctx context.Context, scope string) error {
 	r.client = &http.Client{Transport: authenticated, CheckRedirect: func(request *http.Request, via []*http.Request) error {
 		if len(via) >= maximumRedirects {
 			return &permanentError{fmt.Errorf("%s redirects more than %d times", via[0].URL.Host, maximumRedirects)}
+		}
+		if r.options.Transport != nil {
+			return nil
 		}
 		return external(via[0].URL, request.URL)
 	}}
@@ -233,6 +258,9 @@ func temporary(err error) bool {
 	var local *fs.PathError
 	return !errors.As(err, &malformed) && !errors.As(err, &permanent) && !errors.As(err, &local) && !errors.Is(err, context.Canceled)
 }
+
+// Temporary reports whether another attempt may succeed after an error.
+func Temporary(err error) bool { return temporary(err) }
 
 // persist calls transfer until it succeeds. transfer returns the number of bytes by which it progressed.
 func (r *Repository) persist(ctx context.Context, transfer func() (int64, error)) error {

@@ -33,7 +33,7 @@ func TestPlainHTTPIsForLoopbackOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, plain := range []bool{false, true} {
-			response, err := (&guard{answering{}, plain}).RoundTrip(request)
+			response, err := (&guard{answering{}, plain, "--plain-http"}).RoundTrip(request)
 			if err == nil {
 				err = response.Body.Close()
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/files"
@@ -62,6 +63,10 @@ func (c *converting) pack(ctx context.Context, folder string) (err error) {
 		}
 	}
 	exported, err := packing.NewOVA(ctx, t.Object, vm, all, c.meter)
+	var local *fs.PathError
+	if err != nil && (ctx.Err() != nil || errors.As(err, &local)) {
+		return cli.Internal(err)
+	}
 	if err != nil {
 		return cli.Usage(err)
 	}

@@ -316,7 +316,7 @@ type body struct {
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = failure(transfer.ReasonUnreachableSource, true, "%s: %v", shown(b.f.address), err)
+		err = failure(transfer.ReasonUnreachableSource, true, "%s: the connection was cut: %v", shown(b.f.address), err)
 	}
 	return n, err
 }

@@ -1,0 +1,124 @@
+package mover
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/packing"
+	"github.com/vmstencil/stencil/oci"
+	"github.com/vmstencil/stencil/ovf/conversion"
+	"github.com/vmstencil/stencil/transfer"
+)
+
+func TestAFileThatExpandsTooMuchIsRejected(t *testing.T) {
+	folders := mounts(t, map[string][]byte{transfer.DisksFolder + "/root/disk.img": bytes.Repeat([]byte("bomb"), 20<<20), transfer.DisksFolder + "/tools": toolsDisk(), transfer.ResultFolder + "/.keep": nil})
+	for _, format := range []v1beta1.ExportFormat{v1beta1.ExportOVA, v1beta1.ExportOCI} {
+		succeed(t, folders, exportTask("web."+strings.ToLower(string(format)), format))
+		path := "web." + strings.ToLower(string(format))
+		inspect := fromHTTP(transfer.Inspect, "")
+		inspect.Source = &v1beta1.ImportSource{PVC: &v1beta1.ImportSourcePVC{Path: path}}
+		pkg := read(t, folders.path(transfer.ResultFolder, path))
+		task := toImport(inspect, succeed(t, mounts(t, map[string][]byte{transfer.SourceFolder + "/" + path: pkg}), inspect).Plan)
+		task.Limits.Ratio = 20
+		f := volumes(t, task)
+		write(t, f.path(transfer.SourceFolder, path), pkg)
+		fails(t, f, task, transfer.Failure{Reason: transfer.ReasonLimitExceeded, Message: "the file of the disk fedora.44 expands to more than 20 times its size"})
+	}
+}
+
+func TestWithoutRangesTheStreamIsInspected(t *testing.T) {
+	s := newSite(t, packageOf(t, v1beta1.ExportOVA))
+	with := succeed(t, mounts(t, nil), fromHTTP(transfer.Inspect, s.URL)).Plan
+	s.noRanges = true
+	without := succeed(t, mounts(t, nil), fromHTTP(transfer.Inspect, s.URL)).Plan
+	if with.Description != without.Description || !bytes.Equal(with.Template, without.Template) || len(without.Disks) != 2 {
+		t.Errorf("got %+v\nwant %+v", without, with)
+	}
+}
+
+func TestAFullDeviceIsNoSpace(t *testing.T) {
+	pkg := packageOf(t, v1beta1.ExportOVA)
+	s := newSite(t, pkg)
+	inspect := fromHTTP(transfer.Inspect, s.URL)
+	task := toImport(inspect, succeed(t, mounts(t, nil), inspect).Plan)
+	task.Disks[0].Size = 1 << 45
+	f := volumes(t, task)
+	state := work(t, f, task)
+	if state.Failure == nil || state.Failure.Reason != transfer.ReasonVolumeTooSmall || !strings.HasPrefix(state.Failure.Message, "the volume of the disk fedora.44 has ") || !strings.HasSuffix(state.Failure.Message, " bytes, and the disk has 35184372088832") {
+		t.Errorf("%+v", state.Failure)
+	}
+}
+
+const machine = `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"db","labels":{"a":"${b}"}},"spec":{"template":{"spec":{"domain":{"firmware":{"uuid":"1"},"devices":{"interfaces":[{"name":"default","macAddress":"02:00:00:00:00:01"}]}},
+"volumes":[{"name":"root","persistentVolumeClaim":{"claimName":"data"}}]}}}}`
+
+func TestAVirtualMachineBecomesATemplate(t *testing.T) {
+	resource, err := oci.DecodeResource(oci.VirtualMachine, []byte(machine))
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, err := resource.Claims()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var notes []string
+	made, err := makeTemplate(resource, transfer.Conversion{Namespace: "imported", Name: "shop"}, claims, func(_ conversion.Action, source, _ string, _ ...any) { notes = append(notes, source) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"labels":{"a":"${DOLLAR}{b}"},"name":"${NAME}"},"spec":{"dataVolumeTemplates":[{"metadata":{"name":"${NAME}-0"},` +
+		`"spec":{"source":{"pvc":{"name":"data","namespace":"imported"}},"storage":{}}}],"template":{"spec":{"domain":{"devices":{"interfaces":[{"name":"default"}]},"firmware":{}},"volumes":[{"dataVolume":{"name":"${NAME}-0"},"name":"root"}]}}}}`
+	if got := string(made.template.Spec.VirtualMachine.Raw); got != want || made.volumes["data"] != "root" || made.template.Name != "shop" || len(made.template.Spec.Parameters) != 2 || len(notes) != 1 {
+		t.Errorf("volumes %v, notes %v, template %s", made.volumes, notes, got)
+	}
+}
+
+func TestFormatsOfDisks(t *testing.T) {
+	if _, err := packing.Format("http://example.com/other", false); err == nil || err.Error() != `the format "http://example.com/other" is not supported: VMDK, VHD, qcow2 and ISO are` {
+		t.Error(err)
+	}
+}
+
+func TestTasksThatCannotBeWorkedOn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		task    transfer.Task
+		message string
+	}{
+		"no stage":                         {transfer.Task{}, `the task has the stage ""`},
+		"no source":                        {transfer.Task{Stage: transfer.Inspect}, "the task has no source"},
+		"no file of a disk":                {transfer.Task{Stage: transfer.Import, Disks: []transfer.Disk{{Name: "a", Size: 1}}}, "the task names no file for the disk a"},
+		"no package":                       {transfer.Task{Stage: transfer.Export}, "the task has no package with the name of a file and a token"},
+		"a package that leads elsewhere":   {transfer.Task{Stage: transfer.Export, Package: &transfer.Package{File: "../a", DownloadToken: "a"}}, "the task has no package with the name of a file and a token"},
+		"a network that is none":           {transfer.Task{Stage: transfer.Inspect, AllowedNetworks: []string{"a"}, Source: &v1beta1.ImportSource{HTTP: &v1beta1.ImportSourceHTTP{URL: "http://a"}}}, `the allowed network "a": netip.ParsePrefix("a"): no '/'`},
+		"a volume that is not mounted":     {transfer.Task{Stage: transfer.Inspect, Source: &v1beta1.ImportSource{PVC: &v1beta1.ImportSourcePVC{Path: "a"}}}, "the volume of the source is not mounted"},
+		"an image that is not a reference": {transfer.Task{Stage: transfer.Inspect, Source: &v1beta1.ImportSource{Registry: &v1beta1.ImportSourceRegistry{Image: "web"}}}, "the image of the source: could not parse reference: web; want HOST/REPOSITORY:TAG or HOST/REPOSITORY@sha256:DIGITS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fails(t, mounts(t, nil), &tc.task, transfer.Failure{Reason: transfer.ReasonInvalidTask, Message: tc.message})
+		})
+	}
+}
+
+func TestTheLimitOfTime(t *testing.T) {
+	s := newSite(t, packageOf(t, v1beta1.ExportOVA))
+	s.cut, s.stall = 1<<20, true
+	task := fromHTTP(transfer.Import, s.URL)
+	task.Disks = []transfer.Disk{{Name: "root", File: "web-root.vmdk", Size: 24 << 20}}
+	task.Limits.Seconds = 1
+	if err := os.MkdirAll(volumes(t, task).Root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, volumes(t, task), task, transfer.Failure{Reason: transfer.ReasonTimedOut, Message: "the transfer takes longer than 1s"})
+}
+
+func TestTheStateIsJSON(t *testing.T) {
+	m := New(Folders{}, exportTask("a", v1beta1.ExportOVA))
+	text, err := m.report.encode()
+	if want := `{"phase":"Running","disks":[{"name":"root","done":0,"total":0},{"name":"tools","done":0,"total":0}]}`; err != nil || string(text) != want || !json.Valid(text) {
+		t.Errorf("%s, %v", text, err)
+	}
+}
