@@ -75,7 +75,7 @@ func (r release) chart(chart string, digests map[string]v1.Hash) ([]byte, error)
 		case relative == "values.yaml" && chart == "stencil":
 			values := map[string]string{"defaulting.image.repository": r.repository + "/" + launcherDefaulter.repository()}
 			for path, image := range map[string]string{
-				"manager.image": "stencil-manager", "apiserver.image": "stencil-apiserver",
+				"manager.image": "stencil-manager", "apiserver.image": "stencil-apiserver", "transfers.image": "stencil-mover",
 				"defaulting.image": launcherDefaulter.repository(), "defaulting.debianImage": debianDefaulter.repository(),
 			} {
 				// A release need not have those of stencil-defaulter.

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -20,13 +21,17 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
+	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
 // limit bounds each wait for a transfer.
@@ -237,6 +242,30 @@ func offer(t *testing.T, name string, package_ []byte) string {
 	server := httptest.NewServer(http.FileServer(http.Dir(folder)))
 	t.Cleanup(server.Close)
 	return server.URL + "/" + url.PathEscape(name)
+}
+
+// push pushes an archive with the command line to a registry, and returns the image.
+func push(t *testing.T, archive []byte) string {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	path := filepath.Join(t.TempDir(), "golden.oci.tar")
+	if err := os.WriteFile(path, archive, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	image := strings.TrimPrefix(server.URL, "http://") + "/templates/golden:v1"
+	binary, err := stencilctl.Binary(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran, err := stencilctl.Command{Binary: binary, Line: "oci push", Arguments: []string{path, "oci://" + image, "--plain-http"}}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ran.Code != 0 {
+		t.Fatal(ran.Problems)
+	}
+	return image
 }
 
 // imports creates an import with a spec.

@@ -8,9 +8,17 @@ import (
 
 // TestATemplateSurvivesItsPackage captures a VM, exports the template, deletes it, imports the package and creates a VM: its disk has the bytes of the first.
 func TestATemplateSurvivesItsPackage(t *testing.T) {
-	for name, tc := range map[string]struct{ format, file string }{
-		"OVA": {"OVA", "golden.ova"},
-		"OCI": {"OCI", "golden.oci.tar"},
+	for name, tc := range map[string]struct {
+		format string
+		// source returns the source of the import, and further fields of its spec.
+		source func(*testing.T, *exported, []byte) string
+	}{
+		"OVA": {"OVA", func(t *testing.T, e *exported, whole []byte) string {
+			return `{"http": {"url": "` + offer(t, "golden.ova", whole) + `"}}, "checksum": "` + e.digest + `", "verification": "Require"`
+		}},
+		"OCI": {"OCI", func(t *testing.T, _ *exported, whole []byte) string {
+			return `{"registry": {"image": "` + push(t, whole) + `", "insecure": true}}`
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -31,7 +39,7 @@ func TestATemplateSurvivesItsPackage(t *testing.T) {
 			s.does(t, "", "delete", "vmt", "golden")
 			s.does(t, "", "delete", "vmtr", "golden", "--ignore-not-found")
 			s.gone(t, "vmt", "golden")
-			s.imports(t, "again", `{"templateName": "golden", "checksum": "`+e.digest+`", "verification": "Require", "source": {"http": {"url": "`+offer(t, tc.file, whole)+`"}}}`)
+			s.imports(t, "again", `{"templateName": "golden", "source": `+tc.source(t, e, whole)+`}`)
 			s.reaches(t, "vmti", "again", "{.status.phase}", "Succeeded")
 			if got := s.boots(t, "golden", "web-2"); !bytes.Equal(got, disk) {
 				t.Error("the disk of the new VM has other bytes")
