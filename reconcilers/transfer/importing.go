@@ -311,7 +311,7 @@ func (i *importing) startImport(ctx context.Context) error {
 	return i.start(ctx, importation, task, j)
 }
 
-// wanted returns what the user wants of the storage of a disk.
+// wanted returns what the user requests for the storage of a disk.
 func (i *importing) wanted(disk v1beta1.ImportPlanDisk) v1beta1.ImportStorage {
 	var others v1beta1.ImportStorage
 	for _, each := range i.object.Spec.Storage {

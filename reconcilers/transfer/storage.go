@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -146,10 +147,10 @@ func (r *runner) readCDI(ctx context.Context, kind, name string, into any) error
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(cdi.WithKind(kind))
 	err := r.cluster.Get(ctx, client.ObjectKey{Name: name}, object)
-	if meta.IsNoMatchError(err) || client.IgnoreNotFound(err) == nil && err != nil {
+	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("reading %s %s: %w", kind, name, err)
 	}
 	raw, err := object.MarshalJSON()

@@ -111,6 +111,14 @@ func (o Options) ManagerArgs() []string {
 	if revisions, _ := o.Values["revisions"].(map[string]any); revisions["write"] == true {
 		arguments = append(arguments, "--revision-account=system:serviceaccount:"+o.Namespace+":"+prefix+"-revisions")
 	}
+	if transfers, _ := o.Values["transfers"].(map[string]any); transfers["enabled"] == true {
+		image, _ := transfers["image"].(map[string]any)
+		arguments = append(arguments, "--transfer-account=system:serviceaccount:"+o.Namespace+":"+prefix+"-transfers", "--transfer-key-secret="+prefix+"-transfer-key",
+			fmt.Sprintf("--transfer-image=ghcr.io/vmstencil/stencil-mover:%v", image["tag"]))
+		if networks, _ := transfers["allowedNetworks"].([]any); len(networks) > 0 {
+			arguments = append(arguments, "--transfer-networks="+strings.Join(texts(networks), ","))
+		}
+	}
 	arguments = append(arguments, "--image-account=system:serviceaccount:"+o.Namespace+":"+prefix+"-images")
 	images, _ := o.Values["goldenImages"].(map[string]any)
 	for key, flag := range map[string]string{"namespaces": "--image-namespaces=", "allowedNetworks": "--image-networks="} {

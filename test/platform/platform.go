@@ -116,7 +116,9 @@ func Start(ctx context.Context, options Options) (*Platform, error) {
 		}
 		settings.Processes = controlplane.Processes{Label: v1beta1.LabelTransferUID, Programs: map[string]string{"stencil-mover": mover}}
 		// The servers of tests are on this machine.
-		options.Values = merged(options.Values, map[string]any{"transfers": map[string]any{"enabled": true, "allowedNetworks": []any{"127.0.0.0/8"}}})
+		options.Values = merged(options.Values, map[string]any{"transfers": map[string]any{
+			"enabled": true, "allowedNetworks": []any{"127.0.0.0/8"}, "image": map[string]any{"tag": "test"},
+		}})
 	}
 	plane, err := controlplane.Start(ctx, settings)
 	if err != nil {
