@@ -97,21 +97,9 @@ func (m *Mover) openDisks() (disks []packing.Disk, closeDisks func(), err error)
 			_ = each.Content.Close()
 		}
 	}
-	root, err := os.OpenRoot(m.Folders.path(transfer.DisksFolder))
-	if err != nil {
-		if len(m.Task.Disks) == 0 {
-			return nil, closeDisks, nil
-		}
-		return nil, nil, failed(transfer.ReasonInvalidTask, false, "the volumes are not mounted: %v", cause(err))
-	}
-	defer root.Close()
 	var sum int64
 	for _, d := range m.Task.Disks {
-		name := d.Name
-		if !d.Block {
-			name += "/" + transfer.DiskFile
-		}
-		file, err := root.Open(name)
+		file, err := m.Folders.disk(d, os.O_RDONLY)
 		if err != nil {
 			closeDisks()
 			return nil, nil, failed(transfer.ReasonInvalidTask, false, "the volume of the disk %s cannot be opened: %v", d.Name, cause(err))

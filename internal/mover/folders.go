@@ -12,6 +12,8 @@ import (
 	"sort"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/vmstencil/stencil/transfer"
 )
 
@@ -111,6 +113,26 @@ func (f Folders) credentials() (c credentials, err error) {
 		c.authorities = append(c.authorities, content)
 	}
 	return c, nil
+}
+
+// disk opens a disk: the device, or the file in the volume. Users write volumes, so that a link in one is not followed out of it, and a pipe does not block.
+func (f Folders) disk(d transfer.Disk, flags int) (*os.File, error) {
+	if !filepath.IsLocal(d.Name) {
+		return nil, errors.New("its name is a path")
+	}
+	path := f.path(transfer.DisksFolder, d.Name)
+	if d.Block {
+		return os.OpenFile(path, flags, 0)
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if flags != os.O_RDONLY {
+		flags |= os.O_CREATE
+	}
+	return root.OpenFile(transfer.DiskFile, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o660)
 }
 
 // TerminationLog is the file for the message of the pod's status.

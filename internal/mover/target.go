@@ -32,17 +32,8 @@ func (m *Mover) openTarget(ctx context.Context, d transfer.Disk, stored func() i
 	if d.Size < 1 || d.Size > disk.MaxSize {
 		return nil, failed(transfer.ReasonInvalidTask, false, "the disk %s has %d bytes", d.Name, d.Size)
 	}
-	root, err := os.OpenRoot(m.Folders.path(transfer.DisksFolder))
-	if err != nil {
-		return nil, failed(transfer.ReasonInvalidTask, false, "the volumes are not mounted: %v", err)
-	}
-	defer root.Close()
 	t = &target{disk: d, ratio: m.Task.Limits.Ratio, stored: stored}
-	if d.Block {
-		t.file, err = root.OpenFile(d.Name, os.O_RDWR, 0)
-	} else {
-		t.file, err = root.OpenFile(d.Name+"/"+transfer.DiskFile, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o660)
-	}
+	t.file, err = m.Folders.disk(d, os.O_RDWR)
 	if err != nil {
 		return nil, failed(transfer.ReasonInvalidTask, false, "the volume of the disk %s cannot be opened: %v", d.Name, cause(err))
 	}
