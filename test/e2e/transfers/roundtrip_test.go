@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/http"
 	"testing"
+
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // TestATemplateSurvivesItsPackage captures a VM, exports the template, deletes it, imports the package and creates a VM: its disk has the bytes of the first.
@@ -38,7 +40,9 @@ func TestATemplateSurvivesItsPackage(t *testing.T) {
 			s.nothing(t, export)
 			s.does(t, "", "delete", "vmt", "golden")
 			s.does(t, "", "delete", "vmtr", "golden", "--ignore-not-found")
-			s.gone(t, "vmt", "golden")
+			harness.Within(t, "the disks of the template are gone", limit, func() error {
+				return harness.Complaint(s.does(t, "", "get", "vmt,pvc", "-o", "name"))
+			})
 			s.imports(t, "again", `{"templateName": "golden", "source": `+tc.source(t, e, whole)+`}`)
 			s.reaches(t, "vmti", "again", "{.status.phase}", "Succeeded")
 			if got := s.boots(t, "golden", "web-2"); !bytes.Equal(got, disk) {
