@@ -50,7 +50,7 @@ func appliance(t *testing.T) (ova, disk []byte) {
 		t.Fatal(err)
 	}
 	packed := filepath.Join(t.TempDir(), "appliance.ova")
-	ran, err := stencilctl.Command{Binary: binary, Line: "ova convert", Arguments: []string{folder, "--output-file", packed}}.Run(t.Context())
+	ran, err := stencilctl.Command{Binary: binary, Line: "ova convert", Arguments: []string{folder, "--output-file", packed, "-p", "NAME=appliance"}}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
