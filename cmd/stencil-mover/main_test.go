@@ -309,7 +309,7 @@ func TestAFailureIsTheReasonOfTheTermination(t *testing.T) {
 	if code, _ := p.exit(); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
-	const want = "SourceDenied: http://127.0.0.1:1/a.ova: 127.0.0.1: the address is not public: allow its network in the chart's value transfer.allowedNetworks"
+	const want = "SourceDenied: http://127.0.0.1:1/a.ova: 127.0.0.1: the address is not public: allow its network in the chart's value transfers.allowedNetworks"
 	if got, err := os.ReadFile(root + "/dev/termination-log"); err != nil || string(got) != want {
 		t.Errorf("%s, %v", got, err)
 	}

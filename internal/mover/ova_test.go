@@ -250,9 +250,9 @@ func TestFailedInspections(t *testing.T) {
 		want   transfer.Failure
 	}{
 		"an address that is not allowed": {nil, func(_ *site, task *transfer.Task) { task.AllowedNetworks = nil },
-			transfer.Failure{Reason: transfer.ReasonSourceDenied, Message: "URL: 127.0.0.1: the address is not public: allow its network in the chart's value transfer.allowedNetworks"}},
+			transfer.Failure{Reason: transfer.ReasonSourceDenied, Message: "URL: 127.0.0.1: the address is not public: allow its network in the chart's value transfers.allowedNetworks"}},
 		"a redirect to an address that is not allowed": {nil, redirect(func(s *site) string { return strings.Replace(s.URL, "127.0.0.1", "127.0.0.2", 1) + "/?a=secret" }),
-			transfer.Failure{Reason: transfer.ReasonSourceDenied, Message: "OTHER: 127.0.0.2: the address is not public: allow its network in the chart's value transfer.allowedNetworks"}},
+			transfer.Failure{Reason: transfer.ReasonSourceDenied, Message: "OTHER: 127.0.0.2: the address is not public: allow its network in the chart's value transfers.allowedNetworks"}},
 		"a redirect to a file": {nil, redirect(func(*site) string { return "file:///etc/passwd" }),
 			transfer.Failure{Reason: transfer.ReasonSourceDenied, Message: `URL redirects to an address of the scheme "file"`}},
 		"redirects without an end": {nil, redirect(func(s *site) string { return s.URL + "/web.ova" }),

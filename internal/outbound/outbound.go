@@ -27,7 +27,7 @@ type Credentials struct {
 // The values of the chart in which networks are allowed.
 const (
 	GoldenImages = "goldenImages.allowedNetworks"
-	Transfers    = "transfer.allowedNetworks"
+	Transfers    = "transfers.allowedNetworks"
 )
 
 // ErrPrivate is returned for an address that is not public.

@@ -67,11 +67,14 @@ func appliance(t *testing.T) (ova, disk []byte) {
 func TestAnImportThatFailsLeavesNothing(t *testing.T) {
 	ova, _ := appliance(t)
 	url := offer(t, "appliance.ova", ova)
-	damaged := bytes.Clone(ova)
+	damaged, forged := bytes.Clone(ova), bytes.Clone(ova)
 	damaged[len(ova)/2] ^= 1
+	// The last digest in the manifest, which is the last member.
+	forged[bytes.LastIndex(forged, []byte("= "))+2] ^= 1
 	for name, tc := range map[string]struct{ spec, reason, message string }{
 		"another checksum":  {`{"source": {"http": {"url": "` + url + `"}}, "checksum": "sha256:` + strings.Repeat("0", 64) + `"}`, "ChecksumMismatch", "sha256:0000"},
-		"a changed byte":    {`{"source": {"http": {"url": "` + offer(t, "appliance.ova", damaged) + `"}}}`, "ManifestMismatch", "appliance-root"},
+		"a changed byte":    {`{"source": {"http": {"url": "` + offer(t, "appliance.ova", damaged) + `"}}}`, "NotAPackage", "the checksum of the data is wrong"},
+		"a changed digest":  {`{"source": {"http": {"url": "` + offer(t, "appliance.ova", forged) + `"}}}`, "ManifestMismatch", ""},
 		"no file":           {`{"source": {"http": {"url": "` + url + `x"}}}`, "UnreachableSource", "404"},
 		"no package":        {`{"source": {"http": {"url": "` + offer(t, "a.ova", []byte("hello")) + `"}}}`, "NotAPackage", ""},
 		"a private network": {`{"source": {"http": {"url": "http://10.1.2.3/a.ova"}}}`, "SourceDenied", "transfers.allowedNetworks"},
