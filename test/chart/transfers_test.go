@@ -10,6 +10,7 @@ const transferAccount = "system:serviceaccount:" + install.Namespace + ":stencil
 
 func TestTransfers(t *testing.T) {
 	const (
+		digest  = "sha256:0123456789012345678901234567890123456789012345678901234567890123"
 		policy  = "ValidatingAdmissionPolicy/stencil-manager-transfers"
 		account = policy + " {.spec.variables[?(@.name==\"transferUser\")].expression}"
 		image   = policy + " {.spec.variables[?(@.name==\"moverImage\")].expression}"
@@ -20,14 +21,14 @@ func TestTransfers(t *testing.T) {
 			absent: []string{"ServiceAccount/stencil-transfers", "ClusterRole/stencil-transfers", "ClusterRoleBinding/stencil-transfers"},
 		},
 		"on": {
-			values: `{transfers: {enabled: true, allowedNetworks: [10.1.0.0/16], imagePullSecrets: [pull], image: {digest: "sha256:abc"}}, imageRegistry: mirror.example.com/s}`,
+			values: `{transfers: {enabled: true, allowedNetworks: [10.1.0.0/16], imagePullSecrets: [pull], image: {digest: "` + digest + `"}}, imageRegistry: mirror.example.com/s}`,
 			want: map[string]any{
 				account: `"` + transferAccount + `"`,
-				image:   `"mirror.example.com/s/stencil-mover@sha256:abc"`,
+				image:   `"mirror.example.com/s/stencil-mover@` + digest + `"`,
 				"ServiceAccount/stencil-transfers {.automountServiceAccountToken}": false,
 				"ClusterRoleBinding/stencil-transfers {.subjects}":                 []any{map[string]any{"kind": "ServiceAccount", "name": "stencil-transfers", "namespace": install.Namespace}},
 				deployment + " {" + container + ".args}": items{
-					"--transfer-account=" + transferAccount, "--transfer-key-secret=stencil-transfer-key", "--transfer-image=mirror.example.com/s/stencil-mover@sha256:abc",
+					"--transfer-account=" + transferAccount, "--transfer-key-secret=stencil-transfer-key", "--transfer-image=mirror.example.com/s/stencil-mover@" + digest,
 					"--transfer-pull-policy=IfNotPresent", "--transfer-pull-secrets=pull", "--transfer-cpu=2", "--transfer-memory=192Mi", "--transfer-max-size=4Ti", "--transfer-networks=10.1.0.0/16",
 				},
 				"Role/stencil-manager {.rules[?(@.verbs[0]==\"impersonate\")].resourceNames[*]}": []string{"stencil-disks", "stencil-images", "stencil-objects", "stencil-transfers"},

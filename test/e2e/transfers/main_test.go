@@ -21,6 +21,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -225,7 +226,7 @@ func (e *exported) download(t *testing.T) []byte {
 	if first.StatusCode != http.StatusPartialContent || second.StatusCode != http.StatusPartialContent {
 		t.Fatalf("ranges: %s, %s", first.Status, second.Status)
 	}
-	whole := append(start, rest...)
+	whole := slices.Concat(start, rest)
 	if sum := sha256.Sum256(whole); e.digest != "sha256:"+hex.EncodeToString(sum[:]) || int64(len(whole)) != e.size {
 		t.Fatalf("%d bytes with %s, and %d bytes with %s in the status", len(whole), hex.EncodeToString(sum[:]), e.size, e.digest)
 	}
@@ -233,10 +234,10 @@ func (e *exported) download(t *testing.T) []byte {
 }
 
 // offer serves files of a folder, and returns the URL of it.
-func offer(t *testing.T, name string, package_ []byte) string {
+func offer(t *testing.T, name string, archive []byte) string {
 	t.Helper()
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, name), package_, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, name), archive, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(http.FileServer(http.Dir(folder)))
