@@ -290,7 +290,7 @@ func TestUninstallingLeavesNothing(t *testing.T) {
 			"get", "leases,secrets,configmaps", "-n", install.Namespace, "--field-selector=metadata.name!=kube-root-ca.crt", "-o", "name",
 		},
 		"goldenimages.stencil.kubevirt.io revisionmigrations.stencil.kubevirt.io templateapprovals.stencil.kubevirt.io virtualmachinepolicies.stencil.kubevirt.io " +
-			"virtualmachinetemplaterequests.template.kubevirt.io virtualmachinetemplates.template.kubevirt.io": {
+			"virtualmachinetemplateexports.template.kubevirt.io virtualmachinetemplateimports.template.kubevirt.io virtualmachinetemplaterequests.template.kubevirt.io virtualmachinetemplates.template.kubevirt.io": {
 			"get", "crd", "-l", "app.kubernetes.io/part-of=stencil", "-o", "jsonpath={.items[*].metadata.name}",
 		},
 	} {
