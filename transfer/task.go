@@ -106,8 +106,6 @@ type Package struct {
 	// File is the name of the package: NAME.ova, NAME.oci.tar.
 	File   string               `json:"file"`
 	Format v1beta1.ExportFormat `json:"format"`
-	// Compression of the disks.
-	Compression v1beta1.ExportCompression `json:"compression,omitempty"`
 	// Template is the template, as JSON.
 	Template []byte `json:"template"`
 	// VM is the VirtualMachine that the template renders with the defaults of its parameters, with its instance type applied, as JSON.

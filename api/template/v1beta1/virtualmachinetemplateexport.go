@@ -74,11 +74,6 @@ type VirtualMachineTemplateExportSpec struct {
 	// +optional
 	Format ExportFormat `json:"format,omitempty"`
 
-	// Compression of the disks. The default is Fast.
-	//
-	// +optional
-	Compression ExportCompression `json:"compression,omitempty"`
-
 	// StorageClassName is the storage class of the volume that holds the package until
 	// the export is deleted. The default is that of the cluster.
 	//
@@ -105,19 +100,6 @@ const (
 
 	// ExportOCI is the tar archive of an OCI layout, as virtctl writes it.
 	ExportOCI ExportFormat = "OCI"
-)
-
-// ExportCompression is the compression of disks.
-//
-// +kubebuilder:validation:Enum=Fast;Best
-type ExportCompression string
-
-const (
-	// ExportCompressionFast prefers speed.
-	ExportCompressionFast ExportCompression = "Fast"
-
-	// ExportCompressionBest prefers small packages.
-	ExportCompressionBest ExportCompression = "Best"
 )
 
 // VirtualMachineTemplateExportStatus is the progress of a

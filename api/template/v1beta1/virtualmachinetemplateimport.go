@@ -387,7 +387,7 @@ type ImportPlan struct {
 	// +optional
 	Format string `json:"format,omitempty"`
 
-	// Size of the package in bytes, if the source tells it.
+	// Size of the package in bytes, if the source reports it.
 	//
 	// +optional
 	Size *int64 `json:"size,omitempty"`
@@ -397,7 +397,7 @@ type ImportPlan struct {
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// Revision identifies the content of an HTTP source, if the server tells it: a
+	// Revision identifies the content of an HTTP source, if the server reports it: a
 	// package that has changed since is not imported.
 	//
 	// +optional
