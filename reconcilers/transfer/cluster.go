@@ -62,7 +62,7 @@ func ensure(ctx context.Context, c client.Client, object client.Object) error {
 		return err
 	}
 	if gvk.Kind == "Secret" {
-		// Its name has the UID of the transfer. The account does not read Secrets.
+		// Its name has the UID of the transfer, from which its content derives. The account does not read Secrets.
 		return nil
 	}
 	existing.SetGroupVersionKind(gvk)
@@ -74,6 +74,15 @@ func ensure(ctx context.Context, c client.Client, object client.Object) error {
 		return &permanentError{ReasonNameTaken, fmt.Sprintf("%s %s/%s exists already: delete it, or choose another name", gvk.Kind, object.GetNamespace(), object.GetName())}
 	}
 	return nil
+}
+
+// replace creates an object in the place of one of its name: the task of a mover that is started again may be another, after an upgrade.
+func replace(ctx context.Context, c client.Client, object client.Object) error {
+	before, _ := object.DeepCopyObject().(client.Object)
+	if err := remove(ctx, c, before); err != nil {
+		return err
+	}
+	return c.Create(ctx, object)
 }
 
 // permanentError is an error that retries cannot resolve.

@@ -266,9 +266,12 @@ func (e *exporting) start(ctx context.Context, of *exportable, copies []corev1.P
 	download := &corev1.Secret{ObjectMeta: e.owner.metadata(e.owner.called(access)), Immutable: new(true), Data: map[string][]byte{
 		"token": []byte(e.who.downloadToken), "ca.crt": e.who.certificate,
 	}}
+	if err := replace(ctx, e.cluster, secret); err != nil {
+		return err
+	}
 	for _, object := range []client.Object{
 		e.owner.claim(j.result, chosen.size, chosen.class, chosen.modes, &chosen.mode),
-		secret, download, e.owner.networkPolicy(true, &e.settings), e.owner.service(), e.owner.job(e.owner.called(""), j, &e.settings),
+		download, e.owner.networkPolicy(true, &e.settings), e.owner.service(), e.owner.job(e.owner.called(""), j, &e.settings),
 	} {
 		if err := ensure(ctx, e.cluster, object); err != nil {
 			return err

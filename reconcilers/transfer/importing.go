@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -117,6 +118,8 @@ func (i *importing) task(stage transfer.Stage) *transfer.Task {
 }
 
 const (
+	// maxPlanBytes is what fits into an object of etcd, which is at most 1.5 MiB.
+	maxPlanBytes = 1 << 20
 	// maxRatio is how many times larger than its file the content of a compressed file may be.
 	maxRatio = 1000
 	// stallSeconds is how long a source may send nothing.
@@ -139,7 +142,10 @@ func (i *importing) start(ctx context.Context, suffix string, task *transfer.Tas
 	case source.PVC != nil:
 		j.source = source.PVC.Name
 	}
-	for _, object := range []client.Object{secret, i.owner.networkPolicy(false, &i.settings), i.owner.job(i.owner.called(suffix), j, &i.settings)} {
+	if err := replace(ctx, i.cluster, secret); err != nil {
+		return err
+	}
+	for _, object := range []client.Object{i.owner.networkPolicy(false, &i.settings), i.owner.job(i.owner.called(suffix), j, &i.settings)} {
 		if err := ensure(ctx, i.cluster, object); err != nil {
 			return err
 		}
@@ -225,13 +231,8 @@ func (i *importing) plan(from *transfer.Plan) error {
 	if from.Size >= 0 {
 		plan.Size = &from.Size
 	}
-	names := map[string]bool{}
-	for _, disk := range from.Disks {
-		if disk.Size < 0 || disk.Size > i.settings.MaxBytes || names[disk.Name] {
-			return &permanentError{transfer.ReasonLimitExceeded, fmt.Sprintf("disk %s of the package has %d bytes, and at most %d are imported", disk.Name, disk.Size, i.settings.MaxBytes)}
-		}
-		names[disk.Name] = true
-		plan.Disks = append(plan.Disks, v1beta1.ImportPlanDisk{Name: disk.Name, Volume: disk.Volume, File: disk.File, Size: disk.Size, CDROM: disk.CDROM})
+	if err := i.planDisks(plan, from.Disks); err != nil {
+		return err
 	}
 	for _, note := range from.Notes {
 		plan.Notes = append(plan.Notes, note.String())
@@ -240,9 +241,32 @@ func (i *importing) plan(from *transfer.Plan) error {
 	if err != nil {
 		return &permanentError{transfer.ReasonNotAPackage, err.Error()}
 	}
+	if len(identified) > maxPlanBytes {
+		return &permanentError{transfer.ReasonLimitExceeded, fmt.Sprintf("the plan has %d bytes, and a status has room for %d: the template or the licences are too large", len(identified), maxPlanBytes)}
+	}
 	sum := sha256.Sum256(identified)
 	plan.Digest = "sha256:" + hex.EncodeToString(sum[:])
 	i.object.Status.Plan = plan
+	return nil
+}
+
+// planDisks checks the disks of a plan, and adds them to it.
+func (i *importing) planDisks(plan *v1beta1.ImportPlan, disks []transfer.PlannedDisk) error {
+	names, left := map[string]bool{}, i.settings.MaxBytes
+	for _, disk := range disks {
+		switch {
+		case len(validation.IsDNS1123Subdomain(disk.Name)) > 0:
+			return &permanentError{transfer.ReasonNotAPackage, fmt.Sprintf("disk %s of the package has a name that no PersistentVolumeClaim has", disk.Name)}
+		case names[disk.Name]:
+			return &permanentError{transfer.ReasonNotAPackage, "two disks of the package have the name " + disk.Name}
+		case disk.Size < 0 || disk.Size > i.settings.MaxBytes:
+			return &permanentError{transfer.ReasonLimitExceeded, fmt.Sprintf("disk %s of the package has %d bytes, and at most %d are imported", disk.Name, disk.Size, i.settings.MaxBytes)}
+		case disk.Size > left:
+			return &permanentError{transfer.ReasonLimitExceeded, fmt.Sprintf("the disks of the package have %d bytes, and at most %d are imported", i.settings.MaxBytes-left+disk.Size, i.settings.MaxBytes)}
+		}
+		names[disk.Name], left = true, left-disk.Size
+		plan.Disks = append(plan.Disks, v1beta1.ImportPlanDisk{Name: disk.Name, Volume: disk.Volume, File: disk.File, Size: disk.Size, CDROM: disk.CDROM})
+	}
 	return nil
 }
 
