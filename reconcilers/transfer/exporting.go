@@ -26,6 +26,8 @@ import (
 const (
 	// exportTimeout is how long an export may take until it can be downloaded.
 	exportTimeout = 12 * time.Hour
+	// serveInterval is how often a ready export is checked.
+	serveInterval = 30 * time.Second
 	// defaultTTL is how long a package can be downloaded.
 	defaultTTL = 2 * time.Hour
 	// result is the suffix of the volume with the package, and packageSlack is how much larger than the disks it is: descriptor and tables.
@@ -317,27 +319,38 @@ func (e *exporting) follow(ctx context.Context, seen *observed) (time.Duration, 
 	status.URL = "https://" + e.owner.serviceHost() + transfer.PackagePath + e.file()
 	status.TokenSecretRef = &corev1.LocalObjectReference{Name: e.owner.called(access)}
 	e.succeed(v1beta1.TransferReady, "the package can be downloaded until "+expires.UTC().Format(time.RFC3339), status.Size)
-	return ttl, nil
+	return min(ttl, serveInterval), nil
 }
 
-// serve deletes the package when it has expired. The mover serves it until then.
+// serve deletes the package when it has expired. The mover serves it until then; without one the export has failed.
 func (e *exporting) serve(ctx context.Context) (time.Duration, error) {
 	status := &e.object.Status
-	if status.ExpiresAt != nil {
-		if left := status.ExpiresAt.Sub(e.clock.Now()); left > 0 {
-			return left, nil
+	if status.ExpiresAt == nil {
+		// Someone else has written the status.
+		return 0, &permanentError{ReasonExpired, "the status does not say when the package expires: create another export"}
+	}
+	if left := status.ExpiresAt.Sub(e.clock.Now()); left > 0 {
+		seen, err := e.observe(ctx, e.owner, e.owner.called(""), e.who)
+		var permanent *permanentError
+		switch {
+		case errors.As(err, &permanent):
+			return 0, err
+		case err == nil && seen.missing:
+			return 0, &permanentError{transfer.ReasonMoverFailed, "the Job that served the package was deleted: create another export"}
 		}
+		// The package remains ready while the API server does not answer.
+		return min(left, serveInterval), nil
 	}
 	if err := e.clear(ctx); err != nil {
 		return 0, err
 	}
-	status.URL, status.TokenSecretRef = "", nil
 	e.end(v1beta1.TransferExpired, metav1.ConditionFalse, ReasonExpired, "the package was deleted when it expired: create another export")
 	return 0, nil
 }
 
 // clear deletes what the export has made.
 func (e *exporting) clear(ctx context.Context) error {
+	e.object.Status.URL, e.object.Status.TokenSecretRef = "", nil
 	named := func(suffix string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: e.object.Namespace, Name: e.owner.called(suffix)}
 	}

@@ -1,0 +1,95 @@
+package transfers_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/vmstencil/stencil/test/harness"
+)
+
+// TestAnExportEnds tests exports that have no package any more, or never had one: nothing is left of them.
+func TestAnExportEnds(t *testing.T) {
+	t.Run("without a template", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		s.does(t, `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplateExport", "metadata": {"name": "out"}, "spec": {"templateRef": {"name": "golden"}}}`, "create", "-f", "-")
+		s.reaches(t, "vmte", "out", "{.status.phase}", "Failed")
+		if got, want := s.condition(t, "vmte", "out"), "TemplateUnusable: VirtualMachineTemplate "+s.namespace+"/golden does not exist"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		s.nothing(t, s.uid(t, "vmte", "out"))
+	})
+	t.Run("when it expires, and when its Job is deleted", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		s.machine(t, content(4))
+		s.captured(t)
+		s.export(t, "brief", `, "ttl": "1m"`)
+		s.export(t, "lost", "")
+		lost := s.uid(t, "vmte", "lost")
+		s.does(t, "", "delete", "job", "transfer-"+lost, "--wait=false")
+		s.reaches(t, "vmte", "lost", "{.status.phase} {.status.url}", "Failed ")
+		if got, want := s.condition(t, "vmte", "lost"), "MoverFailed: the Job that served the package was deleted: create another export"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		s.nothing(t, lost)
+		s.reaches(t, "vmte", "brief", "{.status.phase} {.status.url}", "Expired ")
+		s.nothing(t, s.uid(t, "vmte", "brief"))
+	})
+}
+
+// TestAnotherManagerContinues kills the manager while disks are written.
+func TestAnotherManagerContinues(t *testing.T) {
+	s := open(t)
+	ova, disk := appliance(t)
+	url, release := slow(t, ova)
+	s.imports(t, "web", `{"source": {"http": {"url": "`+url+`"}}}`)
+	s.reaches(t, "vmti", "web", "{.status.phase}", "Transferring")
+	if err := stencil.Manager.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if err := stencil.StartManager(); err != nil {
+		t.Fatal(err)
+	}
+	s.reaches(t, "vmti", "web", "{.status.phase}", "Succeeded")
+	if got := s.boots(t, "web", "web-1"); !bytes.Equal(got, disk) {
+		t.Error("the disk of the VM has other bytes")
+	}
+}
+
+// TestAFileInAClaimIsImported tests a source that no network is needed for, and a licence.
+func TestAFileInAClaimIsImported(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	ova, disk := appliance(t)
+	s.does(t, `{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "drop"},
+		"spec": {"storageClassName": "csi", "volumeMode": "Filesystem", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`, "create", "-f", "-")
+	s.reaches(t, "pvc", "drop", "{.status.phase}", "Bound")
+	volume, _, err := stencil.Plane.CSI().Path(t.Context(), s.namespace, "drop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(volume, "images"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(volume, "images", "app.ova"), ova, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.imports(t, "web", `{"source": {"pvc": {"name": "drop", "path": "images/app.ova"}}, "storage": [{"disk": "*", "storageClassName": "csi", "volumeMode": "Block", "accessModes": ["ReadWriteMany"]}]}`)
+	s.reaches(t, "vmti", "web", "{.status.phase}", "Succeeded")
+	if got := s.boots(t, "web", "web-1"); !bytes.Equal(got, disk) {
+		t.Error("the disk of the VM has other bytes")
+	}
+	if modes := s.does(t, "", "get", "pvc", "-o", "jsonpath={.items[*].spec.volumeMode}"); !strings.Contains(modes, "Block") {
+		t.Errorf("the disks have the volume modes %s", modes)
+	}
+	s.imports(t, "outside", `{"source": {"pvc": {"name": "drop", "path": "../../../etc/passwd"}}}`)
+	s.reaches(t, "vmti", "outside", "{.status.phase}", "Failed")
+	if got := harness.Must(t, stencil.Plane, nil, "", "get", "vmti", "outside", "-n", s.namespace, "-o", "jsonpath={.status}").Stdout; strings.Contains(got, "root:") {
+		t.Errorf("the status has the content of a file outside of the volume: %s", got)
+	}
+}
