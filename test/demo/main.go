@@ -38,8 +38,10 @@ func run(out io.Writer, once bool, start time.Time) error {
 	defer stop()
 	registry := images.Start()
 	defer registry.Close()
+	server := newShelf()
+	defer server.Close()
 	options := platform.Options{
-		CDILater: true, APIServer: true, Log: os.Stderr,
+		CDILater: true, APIServer: true, Transfers: true, Log: os.Stderr,
 		Values: map[string]any{
 			"goldenImages": map[string]any{"namespaces": []any{"*"}, "allowedNetworks": []any{"127.0.0.0/8"}},
 			"revisions":    map[string]any{"write": true},
@@ -55,7 +57,7 @@ func run(out io.Writer, once bool, start time.Time) error {
 	defer later.Stop()
 	return onPlatform(ctx, out, options, func(stencil *platform.Platform, sidecar *defaulter.Defaulter) error {
 		fmt.Fprintf(out, "\nThe control plane, stencil-manager and stencil-apiserver run, %.0f s after the start.\n", time.Since(start).Seconds())
-		tour := &tour{stencil: stencil, out: out, start: start, defaulter: sidecar, images: registry}
+		tour := &tour{stencil: stencil, out: out, start: start, defaulter: sidecar, images: registry, shelf: server}
 		if err := tour.run(ctx, later); err != nil {
 			return unless(ctx, err)
 		}

@@ -259,7 +259,7 @@ func templateSteps(example func(string) string, defaulted bool) []step {
 }
 
 // virtualizationSteps are the second part, with KubeVirt and CDI.
-func virtualizationSteps(example func(string) string, defaulted bool, registry *images.Registry) ([]step, error) {
+func virtualizationSteps(example func(string) string, registry *images.Registry) ([]step, error) {
 	first, err := registry.Push("containerdisks/fedora", "43.0")
 	if err != nil {
 		return nil, err
@@ -338,11 +338,7 @@ func virtualizationSteps(example func(string) string, defaulted bool, registry *
 		{text: "Refused: a VM without a template; Ada is told which ones she may use.", as: "ada", stdin: untemplated,
 			args: []string{"create", "--namespace=team-a", "-f", "-"}, wantDenied: "you may use: golden/fedora, golden/ubuntu"},
 	}
-	all = append(all, captureSteps()...)
-	if defaulted {
-		all = append(all, guestSteps()...)
-	}
-	return all, nil
+	return append(all, captureSteps()...), nil
 }
 
 // captureSteps make a template of a VM.

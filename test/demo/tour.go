@@ -22,7 +22,9 @@ import (
 // tour runs commands of the steps and prints them with their output.
 type tour struct {
 	// images is a registry whose tags move.
-	images        *images.Registry
+	images *images.Registry
+	// shelf has the package that is exported.
+	shelf         *shelf
 	stencil       *platform.Platform
 	out           io.Writer
 	ada, bob, eve *controlplane.User
@@ -80,9 +82,13 @@ func (t *tour) run(ctx context.Context, tools *controlplane.ToolBuild) (err erro
 	if err := t.addVirtualization(ctx, tools); err != nil {
 		return err
 	}
-	steps, err := virtualizationSteps(t.stencil.Example, t.defaulter != nil, t.images)
+	steps, err := virtualizationSteps(t.stencil.Example, t.images)
 	if err != nil {
 		return err
+	}
+	steps = append(steps, transferSteps(ctx, t.stencil.Plane, t.shelf)...)
+	if t.defaulter != nil {
+		steps = append(steps, guestSteps()...)
 	}
 	return t.show(ctx, steps)
 }

@@ -6,16 +6,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -31,6 +26,7 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
+	"github.com/vmstencil/stencil/test/packages"
 	"github.com/vmstencil/stencil/test/platform"
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
@@ -129,14 +125,8 @@ func (s *shop) gone(t *testing.T, resource, name string) {
 	})
 }
 
-// exported is what an export offers.
-type exported struct {
-	url, token, digest string
-	certificate        []byte
-	size               int64
-	// address is that of the mover. On a real cluster the Service leads there.
-	address string
-}
+// exported is the package of an export.
+type exported struct{ *packages.Package }
 
 // export exports the template golden, and returns what can be downloaded.
 func (s *shop) export(t *testing.T, name, spec string) *exported {
@@ -144,73 +134,26 @@ func (s *shop) export(t *testing.T, name, spec string) *exported {
 	s.does(t, `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplateExport", "metadata": {"name": "`+name+`"},
 		"spec": {"templateRef": {"name": "golden"}`+spec+`}}`, "create", "-f", "-")
 	s.reaches(t, "vmte", name, "{.status.phase}", "Ready")
-	var object struct {
-		Metadata struct{ UID string }
-		Status   struct {
-			URL, Digest    string
-			Size           int64
-			TokenSecretRef struct{ Name string }
-		}
-	}
-	s.read(t, "vmte", name, &object)
-	var secret struct{ Data map[string]string }
-	s.read(t, "secret", object.Status.TokenSecretRef.Name, &secret)
-	e := &exported{url: object.Status.URL, digest: object.Status.Digest, size: object.Status.Size}
-	e.token, e.certificate = string(decoded(t, secret.Data["token"])), decoded(t, secret.Data["ca.crt"])
-	ip := s.does(t, "", "get", "pod", "-l", "template.kubevirt.io/transfer="+object.Metadata.UID, "-o", "jsonpath={.items[0].status.podIP}")
-	e.address = net.JoinHostPort(ip, "8443")
-	return e
-}
-
-func (s *shop) read(t *testing.T, resource, name string, into any) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(s.does(t, "", "get", resource, name, "-o", "json")), into); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func decoded(t *testing.T, text string) []byte {
-	t.Helper()
-	raw, err := base64.StdEncoding.DecodeString(text)
+	offered, err := packages.Of(t.Context(), stencil.Plane, s.owner, s.namespace, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return raw
+	return &exported{offered}
 }
 
-// get requests the package with a header, and returns the response with its body.
+// get requests the package with a header.
 func (e *exported) get(t *testing.T, header http.Header) (*http.Response, []byte) {
 	t.Helper()
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(e.certificate) {
-		t.Fatal("the Secret has no certificate")
-	}
-	// The Service of a plane has no proxy: the name is resolved to the pod, and the certificate is verified for the name.
-	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, e.address)
-		},
-	}}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header = header
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
+	response, body, err := e.Get(t.Context(), header)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return response, body
 }
 
+// authorized returns the header that permits a download, with more fields.
 func (e *exported) authorized(more ...string) http.Header {
-	header := http.Header{"Authorization": {"Bearer " + e.token}}
+	header := e.Authorized()
 	for i := 0; i+1 < len(more); i += 2 {
 		header.Set(more[i], more[i+1])
 	}
@@ -220,15 +163,15 @@ func (e *exported) authorized(more ...string) http.Header {
 // download downloads the package in two ranges, as a client whose connection was cut does, and verifies its digest.
 func (e *exported) download(t *testing.T) []byte {
 	t.Helper()
-	half := e.size / 2
+	half := e.Size / 2
 	first, start := e.get(t, e.authorized("Range", fmt.Sprintf("bytes=0-%d", half-1)))
 	second, rest := e.get(t, e.authorized("Range", fmt.Sprintf("bytes=%d-", half), "If-Range", first.Header.Get("ETag")))
 	if first.StatusCode != http.StatusPartialContent || second.StatusCode != http.StatusPartialContent {
 		t.Fatalf("ranges: %s, %s", first.Status, second.Status)
 	}
 	whole := slices.Concat(start, rest)
-	if sum := sha256.Sum256(whole); e.digest != "sha256:"+hex.EncodeToString(sum[:]) || int64(len(whole)) != e.size {
-		t.Fatalf("%d bytes with %s, and %d bytes with %s in the status", len(whole), hex.EncodeToString(sum[:]), e.size, e.digest)
+	if sum := sha256.Sum256(whole); e.Digest != "sha256:"+hex.EncodeToString(sum[:]) || int64(len(whole)) != e.Size {
+		t.Fatalf("%d bytes with %s, and %d bytes with %s in the status", len(whole), hex.EncodeToString(sum[:]), e.Size, e.Digest)
 	}
 	return whole
 }

@@ -16,7 +16,7 @@ func TestATemplateSurvivesItsPackage(t *testing.T) {
 		source func(*testing.T, *exported, []byte) string
 	}{
 		"OVA": {"OVA", func(t *testing.T, e *exported, whole []byte) string {
-			return `{"http": {"url": "` + offer(t, "golden.ova", whole) + `"}}, "checksum": "` + e.digest + `", "verification": "Require"`
+			return `{"http": {"url": "` + offer(t, "golden.ova", whole) + `"}}, "checksum": "` + e.Digest + `", "verification": "Require"`
 		}},
 		"OCI": {"OCI", func(t *testing.T, _ *exported, whole []byte) string {
 			return `{"registry": {"image": "` + push(t, whole) + `", "insecure": true}}`

@@ -1,0 +1,109 @@
+// Package packages downloads the packages of VirtualMachineTemplateExports, as a client in the cluster does, for tests and the demo.
+package packages
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/transfer"
+)
+
+// Package is what a ready export offers.
+type Package struct {
+	URL, Token, Digest string
+	// Certificate is that of the server, in PEM.
+	Certificate []byte
+	Size        int64
+	// address is that of the mover. On a real cluster the Service leads there.
+	address string
+}
+
+// Of reads the package of an export, as a user; as the administrator when that is nil.
+func Of(ctx context.Context, plane *controlplane.Plane, user *controlplane.User, namespace, export string) (*Package, error) {
+	read := func(into any, arguments ...string) error {
+		result, err := plane.Kubectl(ctx, user, "", append([]string{"get", "-n", namespace, "-o", "json"}, arguments...)...)
+		if err != nil {
+			return err
+		}
+		if result.Code != 0 {
+			return errors.New(result.Stderr)
+		}
+		return json.Unmarshal([]byte(result.Stdout), into)
+	}
+	object := &v1beta1.VirtualMachineTemplateExport{}
+	if err := read(object, "vmte", export); err != nil {
+		return nil, err
+	}
+	if object.Status.Phase != v1beta1.TransferReady || object.Status.TokenSecretRef == nil {
+		return nil, fmt.Errorf("export %s/%s is %s", namespace, export, object.Status.Phase)
+	}
+	var secret struct{ Data map[string]string }
+	if err := read(&secret, "secret", object.Status.TokenSecretRef.Name); err != nil {
+		return nil, err
+	}
+	token, err1 := base64.StdEncoding.DecodeString(secret.Data["token"])
+	certificate, err2 := base64.StdEncoding.DecodeString(secret.Data["ca.crt"])
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	var pods struct {
+		Items []struct {
+			Status struct {
+				PodIP string `json:"podIP"`
+			} `json:"status"`
+		} `json:"items"`
+	}
+	if err := read(&pods, "pods", "-l", v1beta1.LabelTransferUID+"="+string(object.UID)); err != nil {
+		return nil, err
+	}
+	if len(pods.Items) != 1 {
+		return nil, fmt.Errorf("export %s/%s has %d pods", namespace, export, len(pods.Items))
+	}
+	return &Package{
+		URL: object.Status.URL, Token: string(token), Digest: object.Status.Digest, Certificate: certificate, Size: object.Status.Size,
+		address: net.JoinHostPort(pods.Items[0].Status.PodIP, strconv.Itoa(transfer.Port)),
+	}, nil
+}
+
+// Get requests the package with a header, and returns the response with its body. The header of Authorized permits it.
+func (p *Package) Get(ctx context.Context, header http.Header) (*http.Response, []byte, error) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(p.Certificate) {
+		return nil, nil, errors.New("the Secret has no certificate")
+	}
+	// The Service of a plane has no proxy: the name is resolved to the pod, and the certificate is verified for the name.
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, p.address)
+		},
+	}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL, http.NoBody)
+	if err != nil {
+		return nil, nil, err
+	}
+	request.Header = header
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	return response, body, err
+}
+
+// Authorized returns the header that permits a download.
+func (p *Package) Authorized() http.Header {
+	return http.Header{"Authorization": {"Bearer " + p.Token}}
+}
