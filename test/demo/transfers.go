@@ -40,16 +40,16 @@ func (s *shelf) put(ctx context.Context, plane *controlplane.Plane) error {
 	if err != nil {
 		return err
 	}
-	response, content, err := offered.Get(ctx, offered.Authorized())
+	response, err := offered.Get(ctx, offered.Authorized())
 	if err != nil {
 		return err
 	}
-	if sum := sha256.Sum256(content); response.StatusCode != http.StatusOK || offered.Digest != "sha256:"+hex.EncodeToString(sum[:]) {
-		return fmt.Errorf("downloading the package: %s, %d bytes with another digest than that of the export", response.Status, len(content))
+	if sum := sha256.Sum256(response.Body); response.Code != http.StatusOK || offered.Digest != "sha256:"+hex.EncodeToString(sum[:]) {
+		return fmt.Errorf("downloading the package: status %d, %d bytes with another digest than that of the export", response.Code, len(response.Body))
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.content = content
+	s.content = response.Body
 	return nil
 }
 

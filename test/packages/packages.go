@@ -76,11 +76,18 @@ func Of(ctx context.Context, plane *controlplane.Plane, user *controlplane.User,
 	}, nil
 }
 
-// Get requests the package with a header, and returns the response with its body. The header of Authorized permits it.
-func (p *Package) Get(ctx context.Context, header http.Header) (*http.Response, []byte, error) {
+// Response is the response to a request for a package.
+type Response struct {
+	Code   int
+	Header http.Header
+	Body   []byte
+}
+
+// Get requests the package with a header. That of Authorized permits it.
+func (p *Package) Get(ctx context.Context, header http.Header) (*Response, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(p.Certificate) {
-		return nil, nil, errors.New("the Secret has no certificate")
+		return nil, errors.New("the Secret has no certificate")
 	}
 	// The Service of a plane has no proxy: the name is resolved to the pod, and the certificate is verified for the name.
 	client := &http.Client{Transport: &http.Transport{
@@ -91,16 +98,16 @@ func (p *Package) Get(ctx context.Context, header http.Header) (*http.Response, 
 	}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL, http.NoBody)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	request.Header = header
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
-	return response, body, err
+	return &Response{response.StatusCode, response.Header, body}, err
 }
 
 // Authorized returns the header that permits a download.

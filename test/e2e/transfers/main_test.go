@@ -142,13 +142,13 @@ func (s *shop) export(t *testing.T, name, spec string) *exported {
 }
 
 // get requests the package with a header.
-func (e *exported) get(t *testing.T, header http.Header) (*http.Response, []byte) {
+func (e *exported) get(t *testing.T, header http.Header) *packages.Response {
 	t.Helper()
-	response, body, err := e.Get(t.Context(), header)
+	response, err := e.Get(t.Context(), header)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return response, body
+	return response
 }
 
 // authorized returns the header that permits a download, with more fields.
@@ -164,12 +164,12 @@ func (e *exported) authorized(more ...string) http.Header {
 func (e *exported) download(t *testing.T) []byte {
 	t.Helper()
 	half := e.Size / 2
-	first, start := e.get(t, e.authorized("Range", fmt.Sprintf("bytes=0-%d", half-1)))
-	second, rest := e.get(t, e.authorized("Range", fmt.Sprintf("bytes=%d-", half), "If-Range", first.Header.Get("ETag")))
-	if first.StatusCode != http.StatusPartialContent || second.StatusCode != http.StatusPartialContent {
-		t.Fatalf("ranges: %s, %s", first.Status, second.Status)
+	first := e.get(t, e.authorized("Range", fmt.Sprintf("bytes=0-%d", half-1)))
+	second := e.get(t, e.authorized("Range", fmt.Sprintf("bytes=%d-", half), "If-Range", first.Header.Get("ETag")))
+	if first.Code != http.StatusPartialContent || second.Code != http.StatusPartialContent {
+		t.Fatalf("ranges: %d, %d", first.Code, second.Code)
 	}
-	whole := slices.Concat(start, rest)
+	whole := slices.Concat(first.Body, second.Body)
 	if sum := sha256.Sum256(whole); e.Digest != "sha256:"+hex.EncodeToString(sum[:]) || int64(len(whole)) != e.Size {
 		t.Fatalf("%d bytes with %s, and %d bytes with %s in the status", len(whole), hex.EncodeToString(sum[:]), e.Size, e.Digest)
 	}

@@ -30,8 +30,8 @@ func TestATemplateSurvivesItsPackage(t *testing.T) {
 			s.captured(t)
 			e := s.export(t, "out", `, "format": "`+tc.format+`"`)
 			for header, want := range map[string]int{"": http.StatusUnauthorized, "Bearer wrong": http.StatusUnauthorized} {
-				if response, _ := e.get(t, http.Header{"Authorization": {header}}); response.StatusCode != want {
-					t.Errorf("with %q: %s", header, response.Status)
+				if response := e.get(t, http.Header{"Authorization": {header}}); response.Code != want {
+					t.Errorf("with %q: status %d", header, response.Code)
 				}
 			}
 			whole := e.download(t)
