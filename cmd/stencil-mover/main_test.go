@@ -317,7 +317,6 @@ func TestAFailureIsTheReasonOfTheTermination(t *testing.T) {
 
 // TestMemory moves a disk of 3 GiB with 256 MiB of data.
 func TestMemory(t *testing.T) {
-	const most = 128 << 20
 	for _, format := range []v1beta1.ExportFormat{v1beta1.ExportOVA, v1beta1.ExportOCI} {
 		t.Run(string(format), func(t *testing.T) {
 			root := exportMounts(t, 3<<30, 256<<20)
@@ -328,7 +327,7 @@ func TestMemory(t *testing.T) {
 			p.acknowledge()
 			_, memory := p.exit()
 			t.Logf("the export used %d MiB", memory>>20)
-			if memory > most {
+			if memory > mostMemory {
 				t.Errorf("the export used %d MiB", memory>>20)
 			}
 
@@ -370,7 +369,7 @@ func TestMemory(t *testing.T) {
 			p.acknowledge()
 			_, memory = p.exit()
 			t.Logf("the import used %d MiB", memory>>20)
-			if memory > most {
+			if memory > mostMemory {
 				t.Errorf("the import used %d MiB", memory>>20)
 			}
 			imported := in + transfer.DisksFolder + "/fedora/" + transfer.DiskFile

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -145,7 +146,7 @@ type site struct {
 	// cuts bounds cuts.
 	cuts     int
 	user     string
-	served   int64
+	served   atomic.Int64
 	requests int
 	// instead answers a request if it returns true.
 	instead func(w http.ResponseWriter, r *http.Request) bool
@@ -172,10 +173,9 @@ func (c *counter) Write(p []byte) (int, error) {
 	if c.left >= 0 && len(p) > c.left {
 		p = p[:c.left]
 	}
+	// Before they are sent: the client may have all of them before Write returns.
+	c.s.served.Add(int64(len(p)))
 	n, err := c.ResponseWriter.Write(p)
-	c.s.mutex.Lock()
-	c.s.served += int64(n)
-	c.s.mutex.Unlock()
 	if c.left >= 0 {
 		if c.left -= n; c.left == 0 {
 			if c.s.stall {

@@ -20,8 +20,8 @@ func TestAnExportedOVAIsImported(t *testing.T) {
 	s := newSite(t, pkg)
 	inspect := fromHTTP(transfer.Inspect, s.URL+"/web.ova")
 	state := succeed(t, mounts(t, nil), inspect)
-	if s.served > 200<<10 {
-		t.Errorf("the inspection has read %d of %d bytes in %d requests", s.served, len(pkg), s.requests)
+	if s.served.Load() > 200<<10 {
+		t.Errorf("the inspection has read %d of %d bytes in %d requests", s.served.Load(), len(pkg), s.requests)
 	}
 	if plan := state.Plan; plan.Format != "OVA" || plan.Size != int64(len(pkg)) || plan.Verified != "SHA-256" || plan.Revision != `"one"` || strings.Contains(string(plan.Template), "team") {
 		t.Errorf("plan %+v of template %s", plan, plan.Template)
@@ -29,11 +29,11 @@ func TestAnExportedOVAIsImported(t *testing.T) {
 	task := toImport(inspect, state.Plan)
 	task.Checksum = digestOf(pkg)
 	f := volumes(t, task)
-	s.served = 0
+	s.served.Store(0)
 	state = succeed(t, f, task)
 	isImported(t, f, task)
-	if s.served != int64(len(pkg))+1 {
-		t.Errorf("the import has read %d bytes, and the package has %d", s.served, len(pkg))
+	if s.served.Load() != int64(len(pkg))+1 {
+		t.Errorf("the import has read %d bytes, and the package has %d", s.served.Load(), len(pkg))
 	}
 	for _, d := range state.Disks {
 		if d.Done != d.Total || d.Done == 0 || d.Digest == "" {
@@ -61,7 +61,7 @@ func TestImportsContinueAfterCuts(t *testing.T) {
 			task.Revision, task.Limits.StallSeconds = "", 1
 			f := volumes(t, task)
 			s.mutex.Lock()
-			s.served = 0
+			s.served.Store(0)
 			tc.change(s)
 			s.mutex.Unlock()
 			succeed(t, f, task)
@@ -69,8 +69,8 @@ func TestImportsContinueAfterCuts(t *testing.T) {
 			s.mutex.Lock()
 			defer s.mutex.Unlock()
 			// What was on the way when a connection was cut may be sent again.
-			if s.served < int64(len(pkg)) || s.served > int64(tc.served)+1<<20 {
-				t.Errorf("%d bytes were sent, want %d", s.served, tc.served)
+			if s.served.Load() < int64(len(pkg)) || s.served.Load() > int64(tc.served)+1<<20 {
+				t.Errorf("%d bytes were sent, want %d", s.served.Load(), tc.served)
 			}
 		})
 	}
