@@ -53,7 +53,7 @@ type Plan struct {
 	Description string `json:"description"`
 	// Revision identifies the content of an HTTP source: its ETag, or when it was modified. It is empty if the server reports neither.
 	Revision string `json:"revision,omitempty"`
-	// Size of the package in bytes; -1 if the source does not tell.
+	// Size of the package in bytes; -1 if the source does not report it.
 	Size int64 `json:"size"`
 	// Verified is by which digests the content can be verified: SHA-256, SHA-1, or nothing if the package has no manifest.
 	Verified string `json:"verified,omitempty"`

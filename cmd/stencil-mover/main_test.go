@@ -189,7 +189,7 @@ func exportTask(format v1beta1.ExportFormat) *transfer.Task {
 func exportMounts(t *testing.T, size, data int64) string {
 	t.Helper()
 	root := t.TempDir()
-	path := root + transfer.DisksFolder + "/root/" + transfer.DiskFile
+	path := filepath.Join(root, transfer.DisksFolder, "root", transfer.DiskFile)
 	write(t, path, nil)
 	write(t, root+transfer.ResultFolder+"/.keep", nil)
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -373,7 +373,7 @@ func TestMemory(t *testing.T) {
 				t.Errorf("the import used %d MiB", memory>>20)
 			}
 			imported := in + transfer.DisksFolder + "/fedora/" + transfer.DiskFile
-			if from, to := digestFile(t, root+transfer.DisksFolder+"/root/"+transfer.DiskFile), digestFile(t, imported); from != to {
+			if from, to := digestFile(t, filepath.Join(root, transfer.DisksFolder, "root", transfer.DiskFile)), digestFile(t, imported); from != to {
 				t.Errorf("the disk has another content")
 			}
 			var is syscall.Stat_t

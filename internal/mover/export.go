@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/internal/packing"
+	"github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/transfer"
 )
 
@@ -152,7 +152,7 @@ func (m *Mover) meter(d packing.Disk, pass packing.Pass, total int64) (func(done
 
 // pack writes the package.
 func (m *Mover) pack(ctx context.Context, disks []packing.Disk) (*result, error) {
-	vm, err := decodeObject(m.Task.Package.VM)
+	vm, err := virtualmachine.Decode(m.Task.Package.VM)
 	if err != nil {
 		return nil, failed(transfer.ReasonInvalidTask, false, "the VirtualMachine of the task: %v", err)
 	}
@@ -187,14 +187,6 @@ func (m *Mover) pack(ctx context.Context, disks []packing.Disk) (*result, error)
 	return r, nil
 }
 
-func decodeObject(raw []byte) (map[string]any, error) {
-	var object map[string]any
-	decoder := json.NewDecoder(strings.NewReader(string(raw)))
-	decoder.UseNumber()
-	err := decoder.Decode(&object)
-	return object, err
-}
-
 // digesting is a writer that computes the digest of what it writes.
 type digesting struct {
 	to  io.Writer
@@ -227,7 +219,7 @@ func (m *Mover) write(ctx context.Context, r *result, content func(ctx context.C
 	if err = errors.Join(err, file.Close()); err != nil {
 		return errors.Join(err, os.Remove(path+partial))
 	}
-	r.Digest, r.Size = "sha256:"+hex.EncodeToString(to.sum.Sum(nil)), to.n
+	r.Digest, r.Size = textOf(to.sum), to.n
 	m.report.change(func(s *transfer.State) {
 		for i := range s.Disks {
 			s.Disks[i].Done = s.Disks[i].Total

@@ -123,7 +123,7 @@ func fails(t testing.TB, folders Folders, task *transfer.Task, want transfer.Fai
 // packageOf is the exported template.
 func packageOf(t testing.TB, format v1beta1.ExportFormat) []byte {
 	t.Helper()
-	folders := mounts(t, map[string][]byte{transfer.DisksFolder + "/root/disk.img": rootDisk(), transfer.DisksFolder + "/tools": toolsDisk(), transfer.ResultFolder + "/.keep": nil})
+	folders := mounts(t, map[string][]byte{filepath.Join(transfer.DisksFolder, "root", transfer.DiskFile): rootDisk(), transfer.DisksFolder + "/tools": toolsDisk(), transfer.ResultFolder + "/.keep": nil})
 	task := exportTask("web.pkg", format)
 	state := succeed(t, folders, task)
 	content := read(t, folders.path(transfer.ResultFolder, "web.pkg"))

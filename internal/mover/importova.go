@@ -3,7 +3,6 @@ package mover
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"hash"
 	"io"
@@ -106,7 +105,7 @@ func (i *ovaImport) run(ctx context.Context) error {
 	if _, err := io.Copy(io.Discard, stream); err != nil {
 		return err
 	}
-	if got := "sha256:" + hex.EncodeToString(i.sum.Sum(nil)); i.Task.Checksum != "" && got != i.Task.Checksum {
+	if got := textOf(i.sum); i.Task.Checksum != "" && got != i.Task.Checksum {
 		return failed(transfer.ReasonChecksumMismatch, false, "the package has the digest %s, and %s is requested", got, i.Task.Checksum)
 	}
 	if err := i.rest(ctx); err != nil {
@@ -260,17 +259,10 @@ func (i *ovaImport) stream(ctx context.Context, d transfer.Disk, entry *ova.Entr
 		return err
 	}
 	defer func() { err = errors.Join(err, t.file.Close()) }()
-	switch format {
-	case disk.Raw:
-		err = copyRaw(ctx, t, content)
-	case disk.VMDK:
-		err = i.streamVMDK(ctx, t, content)
-	default:
-		err = vmdk.ErrNotStream
-	}
+	err = i.copyStream(ctx, t, format, content)
 	if errors.Is(err, vmdk.ErrNotStream) {
 		if entry.File.Compression != "" {
-			return failed(transfer.ReasonUnsupported, false, "the file of the disk %s is compressed, and its format is one that cannot be read as a stream: expand it, or convert it to streamOptimized VMDK", d.Name)
+			return noStream(d)
 		}
 		if err := i.defers(d, "is of a kind that cannot be read as a stream"); err != nil {
 			return err
@@ -294,7 +286,7 @@ func (i *ovaImport) stream(ctx context.Context, d transfer.Disk, entry *ova.Entr
 
 func (i *ovaImport) complete(d transfer.Disk, stored *meter) {
 	i.done[d.Name] = true
-	i.report.disk(d.Name)(func(p *transfer.Progress) { p.Digest = "sha256:" + hex.EncodeToString(stored.sum.Sum(nil)) })
+	i.report.disk(d.Name)(func(p *transfer.Progress) { p.Digest = textOf(stored.sum) })
 }
 
 // expand returns the content of a file, whose stored bytes are counted.
@@ -303,6 +295,21 @@ func expand(entry *ova.Entry, stored *meter) (io.Reader, error) {
 		return stored, nil
 	}
 	return entry.ContentOf(stored)
+}
+
+// copyStream writes the content of a disk in the order in which it arrives. It returns vmdk.ErrNotStream if the format needs random access.
+func (i *ovaImport) copyStream(ctx context.Context, t *target, format disk.Format, content io.Reader) error {
+	switch format {
+	case disk.Raw:
+		return copyRaw(ctx, t, content)
+	case disk.VMDK:
+		return i.streamVMDK(ctx, t, content)
+	}
+	return vmdk.ErrNotStream
+}
+
+func noStream(d transfer.Disk) error {
+	return failed(transfer.ReasonUnsupported, false, "the file of the disk %s is compressed, and its format is one that cannot be read as a stream: expand it, or convert it to streamOptimized VMDK", d.Name)
 }
 
 func (i *ovaImport) streamVMDK(ctx context.Context, t *target, content io.Reader) error {
@@ -391,16 +398,8 @@ func (i *ovaImport) random(ctx context.Context, pkg *ova.Package, d transfer.Dis
 		if err != nil {
 			return err
 		}
-		switch format {
-		case disk.Raw:
-			err = copyRaw(ctx, t, content)
-		case disk.VMDK:
-			err = i.streamVMDK(ctx, t, content)
-		default:
-			err = vmdk.ErrNotStream
-		}
-		if errors.Is(err, vmdk.ErrNotStream) {
-			err = failed(transfer.ReasonUnsupported, false, "the file of the disk %s is compressed, and its format is one that cannot be read as a stream: expand it, or convert it to streamOptimized VMDK", d.Name)
+		if err = i.copyStream(ctx, t, format, content); errors.Is(err, vmdk.ErrNotStream) {
+			err = noStream(d)
 		}
 		if err != nil {
 			return err

@@ -1,13 +1,13 @@
 package mover
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"strings"
 
@@ -81,7 +81,7 @@ func (m *Mover) plan(ctx context.Context) (*transfer.Plan, error) {
 	return m.planOVA(from, read)
 }
 
-// description is what an OVA says about itself.
+// description has the members of an OVA that describe it.
 type description struct {
 	envelope   *ovf.Envelope
 	descriptor []byte
@@ -96,9 +96,15 @@ type description struct {
 func (d *description) digest() string { return digestOf(d.descriptor, d.template) }
 
 func digestOf(parts ...[]byte) string {
-	sum := sha256.Sum256(bytes.Join(parts, nil))
-	return "sha256:" + hex.EncodeToString(sum[:])
+	sum := sha256.New()
+	for _, part := range parts {
+		sum.Write(part)
+	}
+	return textOf(sum)
 }
+
+// textOf returns a digest of SHA-256 as tasks and states have it.
+func textOf(sum hash.Hash) string { return "sha256:" + hex.EncodeToString(sum.Sum(nil)) }
 
 // describe reads the description of an OVA: by ranges the headers of its members and the small ones, otherwise the stream up to its descriptor and template.
 func (m *Mover) describe(ctx context.Context, from origin) (*description, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 )
 
 func TestAFileThatExpandsTooMuchIsRejected(t *testing.T) {
-	folders := mounts(t, map[string][]byte{transfer.DisksFolder + "/root/disk.img": bytes.Repeat([]byte("bomb"), 20<<20), transfer.DisksFolder + "/tools": toolsDisk(), transfer.ResultFolder + "/.keep": nil})
+	folders := mounts(t, map[string][]byte{filepath.Join(transfer.DisksFolder, "root", transfer.DiskFile): bytes.Repeat([]byte("bomb"), 20<<20), transfer.DisksFolder + "/tools": toolsDisk(), transfer.ResultFolder + "/.keep": nil})
 	for _, format := range []v1beta1.ExportFormat{v1beta1.ExportOVA, v1beta1.ExportOCI} {
 		succeed(t, folders, exportTask("web."+strings.ToLower(string(format)), format))
 		path := "web." + strings.ToLower(string(format))

@@ -41,8 +41,13 @@ func (m *Mover) Work(ctx context.Context) {
 		defer cancel()
 	}
 	err := m.work(ctx)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	switch ended := ctx.Err(); {
+	case err == nil || ended == nil:
+	case errors.Is(ended, context.DeadlineExceeded):
 		err = context.Cause(ctx)
+	default:
+		// The cause is the signal.
+		err = ended
 	}
 	m.report.change(func(s *transfer.State) {
 		if s.Phase = transfer.Succeeded; err != nil {
@@ -104,7 +109,7 @@ func (m *Mover) mostStored() int64 {
 	return 1 << 62
 }
 
-// named says which disk an error is about.
+// named adds the name of the disk to an error.
 func named(name string, err error) error {
 	if err == nil {
 		return nil

@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -218,7 +217,7 @@ func (m *Mover) importLayout(ctx context.Context, from origin) error {
 		if _, err := io.Copy(sum, stream); err != nil {
 			return err
 		}
-		if got := "sha256:" + hex.EncodeToString(sum.Sum(nil)); got != m.Task.Checksum {
+		if got := textOf(sum); got != m.Task.Checksum {
 			return failed(transfer.ReasonChecksumMismatch, false, "the package has the digest %s, and %s is requested", got, m.Task.Checksum)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/vmstencil/stencil/oci"
 	"github.com/vmstencil/stencil/ovf/conversion"
 	"github.com/vmstencil/stencil/template/plain"
+	"github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/transfer"
 )
 
@@ -39,13 +40,13 @@ func makeTemplate(resource *oci.Resource, choices transfer.Conversion, claims []
 		if t.Spec.VirtualMachine == nil {
 			return nil, failed(transfer.ReasonNotAPackage, false, "the template of the artifact has no VirtualMachine")
 		}
-		if vm, err = decodeObject(t.Spec.VirtualMachine.Raw); err != nil {
+		if vm, err = virtualmachine.Decode(t.Spec.VirtualMachine.Raw); err != nil {
 			return nil, failed(transfer.ReasonNotAPackage, false, "the VirtualMachine of the artifact's template: %v", err)
 		}
 		t.Status = v1beta1.VirtualMachineTemplateStatus{}
 		t.ObjectMeta = metav1.ObjectMeta{Name: t.Name, Annotations: t.Annotations}
 	} else {
-		if vm, err = decodeObject(raw); err != nil {
+		if vm, err = virtualmachine.Decode(raw); err != nil {
 			return nil, err
 		}
 		parametrize(t, vm, note)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -152,9 +153,6 @@ func (e *exporting) copyName(index int) string { return e.owner.called(fmt.Sprin
 func (e *exporting) copies(ctx context.Context, of *exportable) (claims []corev1.PersistentVolumeClaim, waiting string, err error) {
 	for index, disk := range of.disks {
 		name := e.copyName(index)
-		metadata := e.owner.metadata(name)
-		// Bind at once: the mover starts when the copy is complete.
-		metadata.Annotations = map[string]string{"cdi.kubevirt.io/storage.bind.immediate.requested": ""}
 		copied := &unstructured.Unstructured{}
 		copied.SetGroupVersionKind(cdi.WithKind("DataVolume"))
 		found, err := get(ctx, e.cluster, e.object.Namespace, name, copied)
@@ -162,11 +160,7 @@ func (e *exporting) copies(ctx context.Context, of *exportable) (claims []corev1
 			return nil, "", fmt.Errorf("reading DataVolume %s/%s: %w", e.object.Namespace, name, err)
 		}
 		if !found {
-			copied, err = asUnstructured(map[string]any{"metadata": metadata, "spec": merge(disk.source, map[string]any{"storage": map[string]any{}})})
-			if err != nil {
-				return nil, "", err
-			}
-			copied.SetGroupVersionKind(cdi.WithKind("DataVolume"))
+			copied = e.copyOf(name, disk)
 			if err := ensure(ctx, e.cluster, copied); err != nil {
 				return nil, "", fmt.Errorf("copying the disk %s: %w", disk.volume, err)
 			}
@@ -195,6 +189,22 @@ func (e *exporting) copies(ctx context.Context, of *exportable) (claims []corev1
 	return claims, waiting, nil
 }
 
+// copyOf returns the DataVolume that copies a disk.
+func (e *exporting) copyOf(name string, disk exported) *unstructured.Unstructured {
+	spec := maps.Clone(disk.source)
+	spec["storage"] = map[string]any{}
+	made := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	made.SetGroupVersionKind(cdi.WithKind("DataVolume"))
+	metadata := e.owner.metadata(name)
+	made.SetNamespace(metadata.Namespace)
+	made.SetName(metadata.Name)
+	made.SetLabels(metadata.Labels)
+	made.SetOwnerReferences(metadata.OwnerReferences)
+	// Bind at once: the mover starts when the copy is complete.
+	made.SetAnnotations(map[string]string{"cdi.kubevirt.io/storage.bind.immediate.requested": ""})
+	return made
+}
+
 // troubleOf returns the error that a DataVolume reports.
 func troubleOf(copied *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(copied.Object, "status", "conditions")
@@ -205,26 +215,6 @@ func troubleOf(copied *unstructured.Unstructured) string {
 		}
 	}
 	return ""
-}
-
-func merge(into, from map[string]any) map[string]any {
-	merged := map[string]any{}
-	for _, each := range []map[string]any{into, from} {
-		for key, value := range each {
-			merged[key] = value
-		}
-	}
-	return merged
-}
-
-// asUnstructured returns an object in the form of JSON.
-func asUnstructured(object map[string]any) (*unstructured.Unstructured, error) {
-	raw, err := json.Marshal(object)
-	if err != nil {
-		return nil, err
-	}
-	made := &unstructured.Unstructured{}
-	return made, json.Unmarshal(raw, &made.Object)
 }
 
 // start creates what the mover needs, and its Job.

@@ -33,7 +33,8 @@ func (movers) call(ctx context.Context, method string, who *identity, ip, path s
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
+	// An acknowledgement has no content.
+	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusNoContent {
 		return nil, fmt.Errorf("the mover returned %s", response.Status)
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, transfer.MaxStateBytes+1))

@@ -89,7 +89,7 @@ type observed struct {
 	ip string
 	// missing is true if there is no Job.
 	missing bool
-	// waiting says what the mover waits for, if it does not answer.
+	// waiting is what the mover waits for, if it does not answer.
 	waiting string
 }
 

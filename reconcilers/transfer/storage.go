@@ -90,7 +90,7 @@ func (r *runner) defaultClass(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// profile fills in what the StorageProfile of the class says and the user does not.
+// profile fills in what the user leaves open, from the StorageProfile of the class.
 func (r *runner) profile(ctx context.Context, p *properties) error {
 	if p.class == "" || p.mode != "" && len(p.modes) > 0 {
 		return nil

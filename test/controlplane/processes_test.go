@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -195,7 +196,7 @@ func stopEndsProcesses(t *testing.T, plane *Plane) {
 	uid := field(t, plane, own, "pod/last", ".metadata.uid")
 	child := 0
 	eventually(t, "the pod has started its child", func() error {
-		text, err := os.ReadFile(plane.Dir() + "/pods/" + uid + "/root/dev/termination-log")
+		text, err := os.ReadFile(filepath.Join(plane.Dir(), "pods", uid, "root", "dev", "termination-log"))
 		if err == nil {
 			child, err = strconv.Atoi(strings.TrimSpace(string(text)))
 		}

@@ -116,9 +116,11 @@ func Start(ctx context.Context, options Options) (*Platform, error) {
 		}
 		settings.Processes = controlplane.Processes{Label: v1beta1.LabelTransferUID, Programs: map[string]string{"stencil-mover": mover}}
 		// The servers of tests are on this machine.
-		options.Values = merged(options.Values, map[string]any{"transfers": map[string]any{
+		values := map[string]any{"transfers": map[string]any{
 			"enabled": true, "allowedNetworks": []any{"127.0.0.0/8"}, "image": map[string]any{"tag": "test"},
-		}})
+		}}
+		gen.Merge(values, options.Values)
+		options.Values = values
 	}
 	plane, err := controlplane.Start(ctx, settings)
 	if err != nil {
@@ -207,14 +209,6 @@ func (p *Platform) start() error {
 		return p.StartAPIServer()
 	}
 	return nil
-}
-
-// merged returns values with others laid over them.
-func merged(values, over map[string]any) map[string]any {
-	result := map[string]any{}
-	gen.Merge(result, values)
-	gen.Merge(result, over)
-	return result
 }
 
 // VirtualizationTools returns the names of the tools that StartVirtualization needs.

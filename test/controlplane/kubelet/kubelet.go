@@ -1,6 +1,6 @@
 // Package kubelet simulates the nodes of a cluster for the worker pods of CDI, which import, clone, upload and prepare volumes: it binds them to a
 // node once their claims are bound, sets them running, and lets them succeed. Pods of a namespace that is served (Nodes.Serve) run and stay ready, as those
-// of Deployments and DaemonSets do, and those of Jobs are executed. Pods with a label run as processes of this machine if Nodes.RunProcesses says so. Other
+// of Deployments and DaemonSets do, and those of Jobs are executed. Pods with a label that was given to Nodes.RunProcesses run as processes of this machine. Other
 // pods are ignored and stay Pending.
 //
 // Rules (Nodes.When) delay a pod, hold it, or let its container fail as a real one does: it is restarted again and again.
