@@ -82,7 +82,11 @@ func (r *release) addDefaulter(ctx context.Context, packages bool, reference str
 
 // all returns the programs that have an image.
 func (r release) all() []program {
-	all := slices.Clone(programs)
+	all := slices.DeleteFunc(slices.Clone(programs), func(p program) bool {
+		folder, pkg := p.folder()
+		_, err := os.Stat(filepath.Join(r.root, folder, pkg))
+		return p.added && err != nil
+	})
 	if r.packages != nil {
 		all = append(all, debianDefaulter)
 	}

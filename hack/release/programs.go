@@ -33,6 +33,8 @@ type program struct {
 	module string
 	// cgo is set if it is linked with the C library of its image, which has Debian's packages, or is on virt-launcher's image.
 	cgo, debian, launcher bool
+	// added is set if checkouts exist that do not have it yet: their releases, from which upgrades start, are without it.
+	added bool
 	// env are the variables of its image.
 	env []string
 	// link is a second name of the program in its image.
@@ -51,6 +53,9 @@ func (p program) repository() string {
 	}
 	return p.name
 }
+
+// optional reports whether there are releases without its image.
+func (p program) optional() bool { return p.added || p.debian || p.launcher }
 
 // folder returns the folder in the checkout in which the program is built, and its package there.
 func (p program) folder() (folder, pkg string) {
@@ -85,6 +90,7 @@ var programs = []program{
 	{
 		name:  "stencil-mover",
 		ports: []int{8443},
+		added: true,
 		// Registries and servers with packages.
 		authorities: true,
 		description: "Moves the disks of VM templates that are imported and exported",

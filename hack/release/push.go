@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -85,11 +86,8 @@ func checkBlobs(layout string) error {
 // repositories returns the names of all repositories of the release in the output folder.
 func (r release) repositories() []string {
 	var all []string
-	for _, each := range programs {
-		all = append(all, each.repository())
-	}
-	for _, each := range []program{debianDefaulter, launcherDefaulter} {
-		if _, err := os.Stat(filepath.Join(r.output, layouts, each.repository())); err == nil {
+	for _, each := range append(slices.Clone(programs), debianDefaulter, launcherDefaulter) {
+		if _, err := os.Stat(filepath.Join(r.output, layouts, each.repository())); err == nil || !each.optional() {
 			all = append(all, each.repository())
 		}
 	}

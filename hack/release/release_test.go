@@ -262,3 +262,34 @@ func TestOtherReleasesAreNotOverwritten(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// The release of a checkout before a program was added has no image of it, in its output and in what is pushed.
+func TestTheReleaseOfAnOlderCheckout(t *testing.T) {
+	root := checkout(t)
+	r := of(t, root)
+	const mover = "stencil-mover"
+	if !slices.Contains(programNames(r), mover) {
+		t.Errorf("this checkout has programs %q, want %s too", programNames(r), mover)
+	}
+	if err := os.RemoveAll(filepath.Join(root, "cmd", mover)); err != nil {
+		t.Fatal(err)
+	}
+	sums := r.sums(t)
+	if _, written := sums["oci/"+mover+"/index.json"]; written || slices.Contains(r.repositories(), mover) {
+		t.Errorf("the older checkout has an image of %s: %t; repositories %q", mover, written, r.repositories())
+	}
+	if err := os.RemoveAll(filepath.Join(root, "cmd", "stencil-apiserver")); err != nil {
+		t.Fatal(err)
+	}
+	r.output = filepath.Join(t.TempDir(), "release")
+	if err := r.write(t.Context()); err == nil || !strings.Contains(err.Error(), "building stencil-apiserver for linux/amd64") {
+		t.Errorf("without a program of all checkouts: %v", err)
+	}
+}
+
+func programNames(r release) (names []string) {
+	for _, each := range r.all() {
+		names = append(names, each.name)
+	}
+	return names
+}

@@ -234,13 +234,14 @@ func TestASharedCopyStays(t *testing.T) {
 	if err := w.pass(t); err != nil {
 		t.Fatal(err)
 	}
-	p := newPinned(t, namespace, "web", formatAlpha2, true)
+	p := newPinned(t, namespace, "web", formatBeta, true)
 	mode(t, v1alpha1.RevisionMigrationApply, namespace)
 	second := create(t, virtualMachines, namespace, fmt.Sprintf(`{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"second"},
 		"spec":{"runStrategy":"Halted","instancetype":{"name":%q},"template":{"spec":{"domain":{"devices":{}}}}}}`, p.size.name))
 	q := &pinned{namespace: namespace, name: "second", vm: second, size: p.size}
 	q.storedCopy(t)
-	patch(t, virtualMachines, namespace, "second", fmt.Sprintf(`{"status":{"instancetypeRef":{"controllerRevisionRef":{"name":%q}}}}`, p.before.Name), "status")
+	q.refersTo(t, p.before.Name)
+	p.ages(t)
 	if err := w.pass(t); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -184,6 +185,26 @@ func newPinned(t *testing.T, namespace, name, format string, inSpec bool) *pinne
 	// What is pinned differs from what is live.
 	patch(t, instancetypes, "", size.name, `{"spec":`+eightCPUs+`}`)
 	return p
+}
+
+// refersTo writes a copy into the status of a stopped VirtualMachine. KubeVirt writes the copy that it stored once more if it has not yet seen the
+// status then, so that the status is written until KubeVirt has seen a change that followed it: it copies the run strategy to a status that has one already.
+func (p *pinned) refersTo(t *testing.T, copied string) {
+	t.Helper()
+	strategies := []string{"Manual", "Halted"}
+	p.eventually(t, "KubeVirt uses copy "+copied, func(vm *unstructured.Unstructured) error {
+		if got := statusRevision(vm); got != copied {
+			patch(t, virtualMachines, p.namespace, p.name, fmt.Sprintf(`{"status":{"runStrategy":%q,"instancetypeRef":{"controllerRevisionRef":{"name":%q}}}}`, strategies[1], copied), "status")
+			patch(t, virtualMachines, p.namespace, p.name, fmt.Sprintf(`{"spec":{"runStrategy":%q}}`, strategies[0]))
+			slices.Reverse(strategies)
+			return harness.Complaint("the status refers to " + got)
+		}
+		wanted, _, _ := unstructured.NestedString(vm.Object, "spec", "runStrategy")
+		if seen, _, _ := unstructured.NestedString(vm.Object, "status", "runStrategy"); seen != wanted {
+			return harness.Complaint("KubeVirt has seen the run strategy " + seen)
+		}
+		return nil
+	})
 }
 
 func statusRevision(vm *unstructured.Unstructured) string {
