@@ -224,6 +224,11 @@ func TestPolicyTemplateReference(t *testing.T) {
 // The controller manager checks the types in every expression against the schemas of the policy's resources and of its parameters.
 func TestPolicyExpressionsAreWellTyped(t *testing.T) {
 	plane := installed(t, install.Options{})
+	stop, err := plane.CheckPolicyTypes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
 	client := clientFor(t, plane.AdminConfig()).AdmissionregistrationV1().ValidatingAdmissionPolicies()
 	stored, err := client.List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=stencil"})
 	if err != nil {
