@@ -57,6 +57,9 @@ func (r *Exports) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	found, err := get(ctx, r.manager, request.Namespace, request.Name, object)
 	// The garbage collector deletes the objects of an export that is deleted.
 	if err != nil || !found || object.DeletionTimestamp != nil || ended(object.Status.Phase) {
+		if err == nil {
+			r.slots.leave(place{directionExport, request.NamespacedName})
+		}
 		return reconcile.Result{}, err
 	}
 	s, err := r.newSession(ctx, directionExport, "VirtualMachineTemplateExport", object, &object.Status.Phase, &object.Status.Conditions, func(o owner) []string {
@@ -86,6 +89,9 @@ func (e *exporting) step(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if seen.missing {
+		if queued, err := e.queued(ctx); queued || err != nil {
+			return queueInterval, err
+		}
 		return pollInterval, e.begin(ctx)
 	}
 	return e.follow(ctx, seen)

@@ -43,6 +43,9 @@ func (r *Imports) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	found, err := get(ctx, r.manager, request.Namespace, request.Name, object)
 	// The garbage collector deletes the objects of an import that is deleted.
 	if err != nil || !found || object.DeletionTimestamp != nil || ended(object.Status.Phase) {
+		if err == nil {
+			r.slots.leave(place{directionImport, request.NamespacedName})
+		}
 		return reconcile.Result{}, err
 	}
 	s, err := r.newSession(ctx, directionImport, "VirtualMachineTemplateImport", object, &object.Status.Phase, &object.Status.Conditions, func(owner) []string { return nil })
@@ -66,7 +69,7 @@ func (i *importing) step(ctx context.Context) (time.Duration, error) {
 	if i.object.Spec.Timeout != nil {
 		timeout = i.object.Spec.Timeout.Duration
 	}
-	if status.Phase != v1beta1.TransferPublishing && status.Phase != v1beta1.TransferWaiting && i.clock.Since(status.StartTime.Time) > timeout {
+	if status.Phase != v1beta1.TransferPublishing && status.Phase != v1beta1.TransferWaiting && status.Phase != v1beta1.TransferPending && i.clock.Since(status.StartTime.Time) > timeout {
 		return 0, &permanentError{transfer.ReasonTimedOut, fmt.Sprintf("the import has not finished within %s: set a longer spec.timeout in a new import", timeout)}
 	}
 	switch {
@@ -80,12 +83,15 @@ func (i *importing) step(ctx context.Context) (time.Duration, error) {
 		// A change of the spec wakes the import.
 		return 0, nil
 	}
-	if status.Phase == v1beta1.TransferWaiting {
-		// The time for the user's decision does not count.
+	return i.transfer(ctx)
+}
+
+// restartClock has the timeout begin anew after a wait for a user or for other transfers.
+func (i *importing) restartClock() {
+	if status := &i.object.Status; status.Phase == v1beta1.TransferWaiting || status.Phase == v1beta1.TransferPending {
 		now := metav1.NewTime(i.clock.Now())
 		status.StartTime = &now
 	}
-	return i.transfer(ctx)
 }
 
 // task returns the task of a stage.
@@ -161,6 +167,10 @@ func (i *importing) inspect(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if seen.missing {
+		if queued, err := i.queued(ctx); queued || err != nil {
+			return queueInterval, err
+		}
+		i.restartClock()
 		if err := i.checkName(ctx); err != nil {
 			return 0, err
 		}
@@ -204,6 +214,10 @@ func (i *importing) transfer(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if seen.missing {
+		if queued, err := i.queued(ctx); queued || err != nil {
+			return queueInterval, err
+		}
+		i.restartClock()
 		if err := i.startImport(ctx); err != nil {
 			return 0, err
 		}

@@ -22,7 +22,8 @@ const (
 	resultFailed    = "failed"
 )
 
-func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+// newMetrics registers the metrics. Counts returns how many transfers are in progress, and how many wait for them.
+func newMetrics(registerer prometheus.Registerer, counts func() (held, waiting int)) (*metrics, error) {
 	m := &metrics{
 		transfers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stencil_transfers_total",
@@ -38,7 +39,13 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			Help: "Bytes of the packages of successful imports and exports.",
 		}, []string{"direction"}),
 	}
-	for _, collector := range []prometheus.Collector{m.transfers, m.duration, m.bytes} {
+	inProgress := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "stencil_transfers_in_progress", Help: "Imports and exports of templates that are in progress.",
+	}, func() float64 { held, _ := counts(); return float64(held) })
+	queued := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "stencil_transfers_queued", Help: "Imports and exports of templates that begin when others have ended.",
+	}, func() float64 { _, waiting := counts(); return float64(waiting) })
+	for _, collector := range []prometheus.Collector{m.transfers, m.duration, m.bytes, inProgress, queued} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, fmt.Errorf("registering the metrics of transfers: %w", err)
 		}

@@ -188,6 +188,8 @@ type Settings struct {
 	// MaxDisks and MaxBytes limit an import.
 	MaxDisks int
 	MaxBytes int64
+	// Limit is how many imports and exports may be in progress at a time.
+	Limit int
 }
 
 // service returns the Service at which an export is downloaded.

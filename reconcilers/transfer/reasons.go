@@ -6,6 +6,8 @@ const (
 	ReasonNameTaken = "NameTaken"
 	// ReasonWaitingForUser is an import that needs a decision.
 	ReasonWaitingForUser = "WaitingForUser"
+	// ReasonQueued is a transfer that begins when others have ended.
+	ReasonQueued = "Queued"
 	// ReasonDiskLost is a volume that was deleted while the transfer needed it.
 	ReasonDiskLost = "DiskLost"
 	// ReasonTemplateUnusable is a template that cannot be exported.

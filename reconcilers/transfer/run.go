@@ -49,6 +49,7 @@ type runner struct {
 	manager, cluster client.Client
 	keys             *keys
 	movers           movers
+	slots            *slots
 	settings         Settings
 	recorder         events.EventRecorder
 	metrics          *metrics
@@ -71,12 +72,16 @@ func newRunner(o Options) (*runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the client of transfers: %w", err)
 	}
-	m, err := newMetrics(o.Registerer)
+	waiting := &slots{
+		limit: o.Settings.Limit, held: map[place]bool{}, waiting: map[place]time.Time{},
+		recover: func(ctx context.Context) ([]place, error) { return inProgress(ctx, own) },
+	}
+	m, err := newMetrics(o.Registerer, waiting.counts)
 	if err != nil {
 		return nil, err
 	}
 	return &runner{
-		manager: own, cluster: cluster, keys: &keys{secrets: typed.CoreV1().Secrets(o.Settings.Namespace), name: o.KeySecret},
+		manager: own, cluster: cluster, keys: &keys{secrets: typed.CoreV1().Secrets(o.Settings.Namespace), name: o.KeySecret}, slots: waiting,
 		settings: o.Settings, recorder: o.Recorder, metrics: m, clock: o.Clock,
 	}, nil
 }

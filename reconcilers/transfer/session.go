@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ type session struct {
 	who *identity
 	// direction is the value of labels of metrics.
 	direction string
+	place     place
 	// object is being changed, and before is how it is stored.
 	object, before client.Object
 	phase          *v1beta1.TransferPhase
@@ -41,6 +43,7 @@ func (r *runner) newSession(ctx context.Context, direction, kind string, object 
 		runner: r, direction: direction, object: object, before: before, phase: phase, conditions: conditions,
 		owner: owner{kind, object.GetNamespace(), object.GetName(), object.GetUID()},
 	}
+	s.place = place{direction, client.ObjectKeyFromObject(object)}
 	var err error
 	s.who, err = r.keys.identify(ctx, object.GetUID(), object.GetCreationTimestamp().Time, names(s.owner))
 	return s, err
@@ -69,7 +72,20 @@ func (s *session) drive(ctx context.Context, step func(context.Context) (time.Du
 	if err := errors.Join(err, s.write(ctx)); err != nil {
 		return reconcile.Result{}, err
 	}
+	if *s.phase != v1beta1.TransferPending && !occupies(*s.phase) {
+		s.slots.leave(s.place)
+	}
 	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// queued reports whether a transfer has to wait until others have ended, and writes that to the status.
+func (s *session) queued(ctx context.Context) (bool, error) {
+	begins, err := s.slots.take(ctx, s.place, s.object.GetCreationTimestamp().Time)
+	if err != nil || begins {
+		return false, err
+	}
+	s.progressing(v1beta1.TransferPending, ReasonQueued, fmt.Sprintf("waiting until others have ended: %d imports and exports are in progress, which is the limit", s.slots.limit))
+	return true, nil
 }
 
 // fail ends the session without success.

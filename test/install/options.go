@@ -115,6 +115,9 @@ func (o Options) ManagerArgs() []string {
 		image, _ := transfers["image"].(map[string]any)
 		arguments = append(arguments, "--transfer-account=system:serviceaccount:"+o.Namespace+":"+prefix+"-transfers", "--transfer-key-secret="+prefix+"-transfer-key",
 			fmt.Sprintf("--transfer-image=ghcr.io/vmstencil/stencil-mover:%v", image["tag"]))
+		if limit := transfers["limit"]; limit != nil {
+			arguments = append(arguments, fmt.Sprintf("--transfer-limit=%v", limit))
+		}
 		if networks, _ := transfers["allowedNetworks"].([]any); len(networks) > 0 {
 			arguments = append(arguments, "--transfer-networks="+strings.Join(texts(networks), ","))
 		}

@@ -2,6 +2,7 @@ package transfers_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,22 +42,40 @@ func TestAnExportEnds(t *testing.T) {
 	})
 }
 
-// TestAnotherManagerContinues kills the manager while disks are written.
+// TestAnotherManagerContinues kills the manager while disks are written, as many as may be at a time, and one import waits for them.
 func TestAnotherManagerContinues(t *testing.T) {
-	s := open(t)
 	ova, disk := appliance(t)
 	url, release := slow(t, ova)
-	s.imports(t, "web", `{"source": {"http": {"url": "`+url+`"}}}`)
-	s.reaches(t, "vmti", "web", "{.status.phase}", "Transferring")
+	source := `{"source": {"http": {"url": "` + url + `"}}}`
+	var begun []*shop
+	for range inProgress {
+		s := open(t)
+		s.imports(t, "web", source)
+		s.reaches(t, "vmti", "web", "{.status.phase}", "Transferring")
+		begun = append(begun, s)
+	}
+	last := open(t)
+	last.imports(t, "web", source)
+	const progressing = `{.status.conditions[?(@.type=="Progressing")]`
+	last.reaches(t, "vmti", "web", progressing+`.reason}`, "Queued")
+	last.reaches(t, "vmti", "web", progressing+`.message}`, fmt.Sprintf("waiting until others have ended: %d imports and exports are in progress, which is the limit", inProgress))
 	if err := stencil.Manager.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	release()
 	if err := stencil.StartManager(); err != nil {
 		t.Fatal(err)
 	}
-	s.reaches(t, "vmti", "web", "{.status.phase}", "Succeeded")
-	if got := s.boots(t, "web", "web-1"); !bytes.Equal(got, disk) {
+	// It is newer than the one that waits, so that the manager has seen both when this one waits.
+	newer := open(t)
+	newer.imports(t, "web", source)
+	newer.reaches(t, "vmti", "web", progressing+`.reason}`, "Queued")
+	last.reaches(t, "vmti", "web", "{.status.phase}", "Pending")
+	newer.does(t, "", "delete", "vmti", "web")
+	release()
+	for _, s := range append(begun, last) {
+		s.reaches(t, "vmti", "web", "{.status.phase}", "Succeeded")
+	}
+	if got := last.boots(t, "web", "web-1"); !bytes.Equal(got, disk) {
 		t.Error("the disk of the VM has other bytes")
 	}
 }

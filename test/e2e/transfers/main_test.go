@@ -36,9 +36,15 @@ const limit = 3 * time.Minute
 
 var stencil *platform.Platform
 
+// inProgress is the limit of imports and exports at a time.
+const inProgress = 3
+
 func TestMain(m *testing.M) {
 	harness.Main(m, func(ctx context.Context) (stop func() error, err error) {
-		if stencil, err = platform.Start(ctx, platform.Options{KubeVirt: true, ControllerManager: true, CDI: true, Transfers: true, Log: os.Stderr}); err != nil {
+		if stencil, err = platform.Start(ctx, platform.Options{
+			KubeVirt: true, ControllerManager: true, CDI: true, Transfers: true, Log: os.Stderr,
+			Values: map[string]any{"transfers": map[string]any{"limit": inProgress}},
+		}); err != nil {
 			return nil, err
 		}
 		return stencil.Stop, nil

@@ -90,6 +90,7 @@
 - --transfer-cpu={{ $.Values.transfers.cpu }}
 - --transfer-memory={{ $.Values.transfers.memory }}
 - --transfer-max-size={{ $.Values.transfers.maxSize }}
+- --transfer-limit={{ $.Values.transfers.limit }}
 {{- with $.Values.transfers.allowedNetworks }}
 - --transfer-networks={{ join "," . }}
 {{- end }}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"io"
+	"testing"
+)
+
+func TestFlagsOfTransfersThatAreInvalid(t *testing.T) {
+	const account, image = "--transfer-account=system:serviceaccount:stencil-system:stencil-transfers", "--transfer-image=ghcr.io/vmstencil/stencil-mover:v1"
+	for want, arguments := range map[string][]string{
+		"--transfer-image: must be set with --transfer-account":        {account},
+		`--transfer-cpu: must be a positive quantity, not "many"`:      {account, image, "--transfer-cpu=many"},
+		`--transfer-memory: must be a positive quantity, not "0"`:      {account, image, "--transfer-memory=0"},
+		`--transfer-max-size: must be a positive quantity, not "-1Gi"`: {account, image, "--transfer-max-size=-1Gi"},
+		"--transfer-limit: must be at least 1, not 0":                  {account, image, "--transfer-limit=0"},
+		`--transfer-networks: netip.ParsePrefix("10.0.0.0"): no '/'`:   {account, image, "--transfer-networks=10.0.0.0"},
+		"": {account, image},
+	} {
+		o, err := parse(append(arguments, "--leader-election-namespace=stencil-system", "--certificate-authority-namespace=stencil-system"), environmentOf(nil), io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if _, err := o.transfers.settings("stencil-system"); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: error %q, want %q", arguments, got, want)
+		}
+	}
+}
