@@ -13,6 +13,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
+	"github.com/vmstencil/stencil/test/product"
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
@@ -222,5 +223,27 @@ func TestRightsOfTransfers(t *testing.T) {
 	got := harness.Kubectl(t, stencil.Plane, s.owner, exports, "create", "-n", s.namespace, "-f", "-")
 	if want := "User is not allowed to copy volumes of namespace kube-system, which spec.sourceNamespaces names"; got.Code == 0 || !strings.Contains(got.Stderr, want) {
 		t.Errorf("disks of another namespace: %s%s", got.Stdout, got.Stderr)
+	}
+}
+
+// TestAnArchiveOfKubeVirtIsImported imports what the exporter of KubeVirt 1.9.0 writes for virtctl vmexport download --format=oci.
+func TestAnArchiveOfKubeVirtIsImported(t *testing.T) {
+	t.Parallel()
+	root, err := product.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := os.ReadFile(filepath.Join(root, "oci", "testdata", "kubevirt-1.9.oci.tar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t)
+	s.imports(t, "fedora", `{"source": {"registry": {"image": "`+push(t, archive)+`", "insecure": true}}}`)
+	s.reaches(t, "vmti", "fedora", "{.status.phase}", "Succeeded")
+	want := make([]byte, 8<<20)
+	copy(want, "first sector")
+	copy(want[len(want)-512:], "last sector")
+	if got := s.boots(t, "fedora", "web"); len(got) < len(want) || !bytes.Equal(got[:len(want)], want) {
+		t.Errorf("the disk of the VM has other bytes, and %d", len(got))
 	}
 }
