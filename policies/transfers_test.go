@@ -86,6 +86,9 @@ func TestRightsOfExports(t *testing.T) {
 		"from other namespaces":     {", sourceNamespaces: [golden]", permits{own, disks, golden}, ""},
 		"without the verb":          {"", permits{disks, "use virtualmachinetemplates shop/web", "export virtualmachinetemplates shop/other"}, "User is not allowed to export VirtualMachineTemplate shop/web: ask an administrator of the namespace for verb export on it"},
 		"without disks":             {"", permits{own}, "User is not allowed to create DataVolumes in namespace shop, and an export copies the disks of the template there: ask an administrator of the namespace for verb create on datavolumes.cdi.kubevirt.io"},
+		"to a registry":             {`, target: {registry: {image: a, secretRef: {name: web}, certificatesRef: {name: ca}}}`, permits{own, disks, "get secrets shop/web", "get configmaps shop/ca"}, ""},
+		"without its Secret":        {`, target: {registry: {image: a, secretRef: {name: web}}}`, permits{own, disks, "get secrets shop/other"}, "User is not allowed to read Secret shop/web, whose content the export sends to the registry: ask an administrator of the namespace for verb get on it"},
+		"without its certificates":  {`, target: {registry: {image: a, certificatesRef: {name: ca}}}`, permits{own, disks}, "User is not allowed to read ConfigMap shop/ca: ask an administrator of the namespace for verb get on it"},
 		"from namespaces of others": {", sourceNamespaces: [golden, a, b, c]", permits{own, disks, golden, "create datavolumes/source b/"}, "User is not allowed to copy volumes of namespace a, which spec.sourceNamespaces names: ask an administrator of that namespace for verb create on datavolumes/source.cdi.kubevirt.io"},
 	} {
 		t.Run(name, func(t *testing.T) {

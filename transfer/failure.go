@@ -6,6 +6,10 @@ const (
 	ReasonUnreachableSource = "UnreachableSource"
 	// ReasonSourceDenied is a source that denies the credentials, or that must not be connected to.
 	ReasonSourceDenied = "SourceDenied"
+	// ReasonUnreachableTarget is a registry that does not answer, or answers with an error, when a package is written to it.
+	ReasonUnreachableTarget = "UnreachableTarget"
+	// ReasonTargetDenied is a registry that denies the credentials, or that must not be connected to.
+	ReasonTargetDenied = "TargetDenied"
 	// ReasonSourceChanged is a source that has another content than before.
 	ReasonSourceChanged = "SourceChanged"
 	// ReasonChecksumMismatch is a package whose digest is not the requested one.

@@ -33,6 +33,8 @@ type State struct {
 	// Digest (sha256:HEX) and Size are those of the exported package.
 	Digest string `json:"digest,omitempty"`
 	Size   int64  `json:"size,omitempty"`
+	// Image is the exported package in the registry: REGISTRY/REPOSITORY@DIGEST.
+	Image string `json:"image,omitempty"`
 }
 
 // Failure is why a mover failed. Message is for users: it has no credentials and no content of the source.

@@ -47,7 +47,7 @@ const (
 	Inspect Stage = "Inspect"
 	// Import writes the disks of a package into volumes.
 	Import Stage = "Import"
-	// Export writes a package, and serves it until it is acknowledged.
+	// Export writes a package, and serves it until it is acknowledged, or writes it to a registry.
 	Export Stage = "Export"
 )
 
@@ -112,6 +112,8 @@ type Package struct {
 	VM []byte `json:"vm"`
 	// DownloadToken is the token with which users download the package.
 	DownloadToken string `json:"downloadToken"`
+	// Target is the registry to which the package is written. Otherwise it is served.
+	Target *v1beta1.ExportTargetRegistry `json:"target,omitempty"`
 }
 
 // Limits bound what a mover does for one transfer. A limit of 0 is none.

@@ -48,21 +48,22 @@ func (m *Mover) export(ctx context.Context) error {
 	if _, err := os.Stat(m.Folders.path(transfer.ResultFolder)); err != nil {
 		return failed(transfer.ReasonInvalidTask, false, "the volume for the package is not mounted: %v", cause(err))
 	}
-	if done := m.exported(); done != nil {
-		m.publish(done)
-		return nil
-	}
-	disks, closeDisks, err := m.openDisks()
-	if err != nil {
-		return err
-	}
-	defer closeDisks()
-	made, err := m.pack(ctx, disks)
-	if err != nil {
-		return err
+	made := m.exported()
+	if made == nil {
+		disks, closeDisks, err := m.openDisks()
+		if err != nil {
+			return err
+		}
+		defer closeDisks()
+		if made, err = m.pack(ctx, disks); err != nil {
+			return err
+		}
 	}
 	m.publish(made)
-	return nil
+	if p.Target == nil {
+		return nil
+	}
+	return m.push(ctx)
 }
 
 // exported returns the result of an earlier mover, and nil if there is none.

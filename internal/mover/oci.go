@@ -9,6 +9,7 @@ import (
 	"io"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -69,29 +70,9 @@ func layout(ctx context.Context, from origin) (*artifact, error) {
 // registry opens the artifact in a registry.
 func (m *Mover) registry(ctx context.Context) (*artifact, error) {
 	source := m.Task.Source.Registry
-	allowed, err := m.networks()
+	repository, closeIt, err := m.repository("source", source.Image, source.Insecure, m.stall())
 	if err != nil {
 		return nil, err
-	}
-	with, err := m.Folders.credentials()
-	if err != nil {
-		return nil, err
-	}
-	transport, err := outbound.Transport(allowed, outbound.Transfers, with.authorities)
-	if err != nil {
-		return nil, failed(transfer.ReasonInvalidTask, false, "the certificates of the source: %v", err)
-	}
-	transport.ResponseHeaderTimeout = m.stall()
-	options := registry.Options{PlainHTTP: source.Insecure, PlainHTTPHint: "insecure of the source", Transport: transport, Credentials: authn.Anonymous, Wait: m.Wait}
-	switch {
-	case with.username != "" || with.password != "":
-		options.Credentials = &authn.Basic{Username: with.username, Password: with.password}
-	case with.token != "":
-		options.Credentials = &authn.Bearer{Token: with.token}
-	}
-	repository, err := registry.Open(source.Image, options)
-	if err != nil {
-		return nil, failed(transfer.ReasonInvalidTask, false, "the image of the source: %v", err)
 	}
 	found, err := repository.Artifact(ctx)
 	if err != nil {
@@ -106,8 +87,36 @@ func (m *Mover) registry(ctx context.Context) (*artifact, error) {
 			}
 			return &reachable{stream, m}, nil
 		},
-		close: func() error { transport.CloseIdleConnections(); return nil },
+		close: func() error { closeIt(); return nil },
 	}, nil
+}
+
+// repository opens the repository of an image, which is that of the source or the target. The registry has this time to begin an answer.
+func (m *Mover) repository(of, image string, insecure bool, answers time.Duration) (repository *registry.Repository, closeIt func(), err error) {
+	allowed, err := m.networks()
+	if err != nil {
+		return nil, nil, err
+	}
+	with, err := m.Folders.credentials()
+	if err != nil {
+		return nil, nil, err
+	}
+	transport, err := outbound.Transport(allowed, outbound.Transfers, with.authorities)
+	if err != nil {
+		return nil, nil, failed(transfer.ReasonInvalidTask, false, "the certificates of the %s: %v", of, err)
+	}
+	transport.ResponseHeaderTimeout = answers
+	options := registry.Options{PlainHTTP: insecure, PlainHTTPHint: "insecure of the " + of, Transport: transport, Credentials: authn.Anonymous, Wait: m.Wait}
+	switch {
+	case with.username != "" || with.password != "":
+		options.Credentials = &authn.Basic{Username: with.username, Password: with.password}
+	case with.token != "":
+		options.Credentials = &authn.Bearer{Token: with.token}
+	}
+	if repository, err = registry.Open(image, options); err != nil {
+		return nil, nil, failed(transfer.ReasonInvalidTask, false, "the image of the %s: %v", of, err)
+	}
+	return repository, transport.CloseIdleConnections, nil
 }
 
 // unreachable makes an error of a registry one of the source. What the package itself causes stays as it is.

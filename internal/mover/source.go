@@ -29,7 +29,7 @@ func (m *Mover) stall() time.Duration { return time.Duration(m.Task.Limits.Stall
 // open opens the file of a source that is an HTTP server or a PersistentVolumeClaim.
 func (m *Mover) open(ctx context.Context) (origin, error) {
 	if m.Task.Source.PVC != nil {
-		return m.openLocal(m.Task.Source.PVC.Path)
+		return m.openLocal(transfer.SourceFolder, m.Task.Source.PVC.Path)
 	}
 	allowed, err := m.networks()
 	if err != nil {
@@ -65,11 +65,11 @@ type local struct {
 	size int64
 }
 
-// openLocal opens a file of the source volume. Neither a path nor a symbolic link leads out of it.
-func (m *Mover) openLocal(path string) (origin, error) {
-	root, err := os.OpenRoot(m.Folders.path(transfer.SourceFolder))
+// openLocal opens a file of a volume. Neither a path nor a symbolic link leads out of it.
+func (m *Mover) openLocal(volume, path string) (origin, error) {
+	root, err := os.OpenRoot(m.Folders.path(volume))
 	if err != nil {
-		return nil, failed(transfer.ReasonInvalidTask, false, "the volume of the source is not mounted")
+		return nil, failed(transfer.ReasonInvalidTask, false, "the volume with the package is not mounted")
 	}
 	defer root.Close()
 	info, err := root.Stat(path)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,6 +80,8 @@ func (e *exporting) step(ctx context.Context) (time.Duration, error) {
 	case status.Phase == "":
 		e.progressing(v1beta1.TransferPending, v1beta1.ReasonReconciling, "the export begins")
 		return time.Millisecond, nil
+	case status.Image != "":
+		return 0, e.pushed(ctx)
 	case status.Phase == v1beta1.TransferReady:
 		return e.serve(ctx)
 	case e.clock.Since(e.object.CreationTimestamp.Time) > exportTimeout:
@@ -240,6 +243,10 @@ func (e *exporting) start(ctx context.Context, of *exportable, copies []corev1.P
 		File: e.file(), Format: e.format(), Template: encoded, VM: rendered, DownloadToken: e.who.downloadToken,
 	}}
 	j := job{secret: e.owner.called(""), result: e.owner.called(result)}
+	if target := e.target(); target != nil {
+		task.Package.Target, task.AllowedNetworks = target, e.settings.networks()
+		j.credentials, j.authorities = nameOf(target.SecretRef), nameOf(target.CertificatesRef)
+	}
 	size := int64(packageSlack)
 	for index := range copies {
 		claim := &copies[index]
@@ -261,21 +268,30 @@ func (e *exporting) start(ctx context.Context, of *exportable, copies []corev1.P
 		return err
 	}
 	j.digest = digest
-	download := &corev1.Secret{ObjectMeta: e.owner.metadata(e.owner.called(access)), Immutable: new(true), Data: map[string][]byte{
-		"token": []byte(e.who.downloadToken), "ca.crt": e.who.certificate,
-	}}
 	if err := replace(ctx, e.cluster, secret); err != nil {
 		return err
 	}
-	for _, object := range []client.Object{
-		e.owner.claim(j.result, chosen.size, chosen.class, chosen.modes, &chosen.mode),
-		download, e.owner.networkPolicy(true, &e.settings), e.owner.service(), e.owner.job(e.owner.called(""), j, &e.settings),
-	} {
+	objects := []client.Object{e.owner.claim(j.result, chosen.size, chosen.class, chosen.modes, &chosen.mode), e.owner.networkPolicy(e.target() == nil, &e.settings)}
+	if e.target() == nil {
+		download := &corev1.Secret{ObjectMeta: e.owner.metadata(e.owner.called(access)), Immutable: new(true), Data: map[string][]byte{
+			"token": []byte(e.who.downloadToken), "ca.crt": e.who.certificate,
+		}}
+		objects = append(objects, download, e.owner.service())
+	}
+	for _, object := range append(objects, e.owner.job(e.owner.called(""), j, &e.settings)) {
 		if err := ensure(ctx, e.cluster, object); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// target returns the registry that the package is written to, and nil if it is downloaded.
+func (e *exporting) target() *v1beta1.ExportTargetRegistry {
+	if e.object.Spec.Target == nil {
+		return nil
+	}
+	return &e.object.Spec.Target.Registry
 }
 
 func (e *exporting) format() v1beta1.ExportFormat {
@@ -294,28 +310,60 @@ func (e *exporting) file() string {
 }
 
 // follow writes how far the mover is.
-func (e *exporting) follow(ctx context.Context, seen *observed) (time.Duration, error) {
+func (e *exporting) follow(ctx context.Context, seen *observed) (again time.Duration, err error) {
 	if err := failure(seen.state); err != nil {
 		return 0, err
 	}
 	status := &e.object.Status
-	done := e.finished(ctx, seen, v1beta1.TransferTransferring, "writing the package")
+	doing := "writing the package"
+	if target := e.target(); target != nil {
+		doing += ", which is sent to " + target.Image
+	}
+	done := e.finished(ctx, seen, v1beta1.TransferTransferring, doing)
 	if seen.state != nil {
 		status.Disks, status.Percent = progressOf(seen.state.Disks)
 	}
 	if !done {
 		return pollInterval, nil
 	}
+	status.Percent, status.Size, status.Digest, status.Warnings = 100, seen.state.Size, seen.state.Digest, seen.state.Warnings
+	if e.target() != nil {
+		// Where the package is is stored before the mover, which reports it, is gone.
+		status.Image, err = imageIn(e.target().Image, seen.state.Image)
+		return time.Millisecond, err
+	}
 	ttl := defaultTTL
 	if e.object.Spec.TTL != nil {
 		ttl = e.object.Spec.TTL.Duration
 	}
 	expires := metav1.NewTime(e.clock.Now().Add(ttl))
-	status.Percent, status.Size, status.Digest, status.Warnings, status.ExpiresAt = 100, seen.state.Size, seen.state.Digest, seen.state.Warnings, &expires
+	status.ExpiresAt = &expires
 	status.URL = "https://" + e.owner.serviceHost() + transfer.PackagePath + e.file()
 	status.TokenSecretRef = &corev1.LocalObjectReference{Name: e.owner.called(access)}
 	e.succeed(v1beta1.TransferReady, "the package can be downloaded until "+expires.UTC().Format(time.RFC3339), status.Size)
 	return min(ttl, serveInterval), nil
+}
+
+// imageIn returns the image that a mover reports. It fails if that is no digest in the repository of the target.
+func imageIn(target, reported string) (string, error) {
+	wanted, err := name.ParseReference(target, name.StrictValidation)
+	if err != nil {
+		return "", &permanentError{transfer.ReasonInvalidTask, "spec.target.registry.image: " + err.Error()}
+	}
+	got, err := name.NewDigest(reported)
+	if err != nil || got.Context().Name() != wanted.Context().Name() {
+		return "", &permanentError{transfer.ReasonMoverFailed, "the mover reports that it has written another image"}
+	}
+	return reported, nil
+}
+
+// pushed ends an export whose package the registry has.
+func (e *exporting) pushed(ctx context.Context) error {
+	if err := e.clear(ctx); err != nil {
+		return err
+	}
+	e.succeed(v1beta1.TransferSucceeded, "the registry has "+e.object.Status.Image, e.object.Status.Size)
+	return nil
 }
 
 // serve deletes the package when it has expired. The mover serves it until then; without one the export has failed.

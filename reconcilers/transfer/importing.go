@@ -102,13 +102,11 @@ func (i *importing) task(stage transfer.Stage) *transfer.Task {
 		Conversion: transfer.Conversion{
 			Namespace: i.object.Namespace, Name: i.templateName(), DeploymentOption: spec.DeploymentOption, Networks: spec.Networks,
 		},
-		Limits: transfer.Limits{Disks: i.settings.MaxDisks, Bytes: i.settings.MaxBytes, Ratio: maxRatio, Seconds: int64(importTimeout.Seconds()), StallSeconds: stallSeconds},
+		AllowedNetworks: i.settings.networks(),
+		Limits:          transfer.Limits{Disks: i.settings.MaxDisks, Bytes: i.settings.MaxBytes, Ratio: maxRatio, Seconds: int64(importTimeout.Seconds()), StallSeconds: stallSeconds},
 	}
 	if spec.Timeout != nil {
 		task.Limits.Seconds = int64(spec.Timeout.Seconds())
-	}
-	for _, network := range i.settings.AllowedNetworks {
-		task.AllowedNetworks = append(task.AllowedNetworks, network.String())
 	}
 	if spec.Preference == noPreference {
 		task.Conversion.Preference = new("")

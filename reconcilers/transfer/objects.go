@@ -183,13 +183,21 @@ type Settings struct {
 	PullPolicy  corev1.PullPolicy
 	PullSecrets []corev1.LocalObjectReference
 	Resources   corev1.ResourceRequirements
-	// AllowedNetworks are private networks that imports may read from.
+	// AllowedNetworks are private networks that imports may read from, and exports write to.
 	AllowedNetworks []netip.Prefix
 	// MaxDisks and MaxBytes limit an import.
 	MaxDisks int
 	MaxBytes int64
 	// Limit is how many imports and exports may be in progress at a time.
 	Limit int
+}
+
+// networks returns AllowedNetworks for the task of a mover.
+func (s *Settings) networks() (texts []string) {
+	for _, network := range s.AllowedNetworks {
+		texts = append(texts, network.String())
+	}
+	return texts
 }
 
 // service returns the Service at which an export is downloaded.

@@ -23,7 +23,8 @@ const (
 	// TransferPublishing creates the template.
 	TransferPublishing TransferPhase = "Publishing"
 
-	// TransferSucceeded is the last phase of a successful import.
+	// TransferSucceeded is the last phase of a successful import, and of an export to a
+	// registry.
 	TransferSucceeded TransferPhase = "Succeeded"
 
 	// TransferReady is an export that can be downloaded.

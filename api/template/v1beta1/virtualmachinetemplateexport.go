@@ -6,7 +6,7 @@ import (
 )
 
 // VirtualMachineTemplateExport makes a package of a template and of copies of its
-// disks, which can be downloaded. This kind is Stencil's own.
+// disks, which can be downloaded, or is written to a registry. This kind is Stencil's own.
 //
 // +genclient
 // +kubebuilder:object:root=true
@@ -17,6 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="Template",type=string,JSONPath=`.spec.templateRef.name`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
+// +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.status.image`,priority=1
 // +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.status.expiresAt`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type VirtualMachineTemplateExport struct {
@@ -51,6 +52,8 @@ type VirtualMachineTemplateExportList struct {
 // requests.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable"
+// +kubebuilder:validation:XValidation:rule="!has(self.target) || has(self.format) && self.format == 'OCI'",message="format must be OCI where target is a registry"
+// +kubebuilder:validation:XValidation:rule="!has(self.target) || !has(self.ttl)",message="ttl must not be set where target is a registry, which keeps the package"
 type VirtualMachineTemplateExportSpec struct {
 	// TemplateRef names the template, in the namespace of the export. The user needs the
 	// verb export on it.
@@ -74,6 +77,12 @@ type VirtualMachineTemplateExportSpec struct {
 	// +optional
 	Format ExportFormat `json:"format,omitempty"`
 
+	// Target is where the package is written to. The default is a volume, from which it
+	// can be downloaded.
+	//
+	// +optional
+	Target *ExportTarget `json:"target,omitempty"`
+
 	// StorageClassName is the storage class of the volume that holds the package until
 	// the export is deleted. The default is that of the cluster.
 	//
@@ -87,6 +96,42 @@ type VirtualMachineTemplateExportSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="must be between 1m and 168h"
 	TTL *metav1.Duration `json:"ttl,omitempty"`
+}
+
+// ExportTarget is where a package is written to.
+type ExportTarget struct {
+	// Registry is written to. The export has succeeded when the registry has the package,
+	// and what it has made in the cluster is deleted then.
+	//
+	// +required
+	Registry ExportTargetRegistry `json:"registry"`
+}
+
+// ExportTargetRegistry is an artifact in a registry.
+type ExportTargetRegistry struct {
+	// Image is REGISTRY/REPOSITORY:TAG. A tag that exists is replaced.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="!self.contains('@')",message="must have a tag and no digest"
+	Image string `json:"image"`
+
+	// Insecure permits HTTP.
+	//
+	// +optional
+	Insecure bool `json:"insecure,omitempty"`
+
+	// SecretRef names a Secret of the namespace with the keys username and password.
+	//
+	// +optional
+	SecretRef *corev1.LocalObjectReference `json:"secretRef,omitempty"`
+
+	// CertificatesRef names a ConfigMap of the namespace with certificates of
+	// authorities in PEM, that are trusted besides those of the system.
+	//
+	// +optional
+	CertificatesRef *corev1.LocalObjectReference `json:"certificatesRef,omitempty"`
 }
 
 // ExportFormat is the format of a package.
@@ -133,6 +178,12 @@ type VirtualMachineTemplateExportStatus struct {
 	//
 	// +optional
 	TokenSecretRef *corev1.LocalObjectReference `json:"tokenSecretRef,omitempty"`
+
+	// Image is the package in the registry that the target names:
+	// REGISTRY/REPOSITORY@DIGEST.
+	//
+	// +optional
+	Image string `json:"image,omitempty"`
 
 	// Size of the package in bytes.
 	//

@@ -3,10 +3,16 @@ package transfers_test
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/vmstencil/stencil/test/harness"
 )
@@ -111,4 +117,65 @@ func TestAFileInAClaimIsImported(t *testing.T) {
 	if got := harness.Must(t, stencil.Plane, nil, "", "get", "vmti", "outside", "-n", s.namespace, "-o", "jsonpath={.status}").Stdout; strings.Contains(got, "root:") {
 		t.Errorf("the status has the content of a file outside of the volume: %s", got)
 	}
+}
+
+// TestAnExportToARegistry writes the package to a registry with credentials, which a user needs to be permitted to read.
+func TestAnExportToARegistry(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	disk := content(7)
+	s.machine(t, disk)
+	s.captured(t)
+	image := store(t, "ada", "hidden")
+	s.does(t, `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "registry"}, "stringData": {"username": "ada", "password": "hidden"}}`, "create", "-f", "-")
+	for name, tc := range map[string]struct{ spec, want string }{
+		"an OVA":   {`"format": "OVA", "target": {"registry": {"image": "` + image + `"}}`, "format must be OCI where target is a registry"},
+		"a ttl":    {`"format": "OCI", "ttl": "1h", "target": {"registry": {"image": "` + image + `"}}`, "ttl must not be set where target is a registry, which keeps the package"},
+		"a digest": {`"format": "OCI", "target": {"registry": {"image": "a/b@sha256:1"}}`, "must have a tag and no digest"},
+	} {
+		got := harness.Kubectl(t, stencil.Plane, s.owner, `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplateExport", "metadata": {"name": "no"},
+			"spec": {"templateRef": {"name": "golden"}, `+tc.spec+`}}`, "create", "-f", "-", "-n", s.namespace)
+		if got.Code == 0 || !strings.Contains(got.Stderr, tc.want) {
+			t.Errorf("%s: %s, want %q", name, got.Stderr, tc.want)
+		}
+	}
+	s.exports(t, "denied", `, "format": "OCI", "target": {"registry": {"image": "`+image+`", "insecure": true}}`)
+	s.reaches(t, "vmte", "denied", "{.status.phase}", "Failed")
+	if got, want := s.condition(t, "vmte", "denied"), "TargetDenied: the registry answers 401: check the image and the credentials of the target"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	s.nothing(t, s.uid(t, "vmte", "denied"))
+	s.exports(t, "out", `, "format": "OCI", "target": {"registry": {"image": "`+image+`", "insecure": true, "secretRef": {"name": "registry"}}}`)
+	s.reaches(t, "vmte", "out", "{.status.phase}", "Succeeded")
+	s.nothing(t, s.uid(t, "vmte", "out"))
+	pushed := s.does(t, "", "get", "vmte", "out", "-o", "jsonpath={.status.image}")
+	if got, want := s.condition(t, "vmte", "out"), "Reconciled: the registry has "+pushed; got != want || !strings.HasPrefix(pushed, strings.TrimSuffix(image, ":v1")+"@sha256:") {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	s.does(t, "", "delete", "vmt", "golden")
+	s.does(t, "", "delete", "vmtr", "golden", "--ignore-not-found")
+	harness.Within(t, "the disks of the template are gone", limit, func() error {
+		return harness.Complaint(s.does(t, "", "get", "vmt,pvc", "-o", "name"))
+	})
+	s.imports(t, "again", `{"templateName": "golden", "source": {"registry": {"image": "`+pushed+`", "insecure": true, "secretRef": {"name": "registry"}}}}`)
+	s.reaches(t, "vmti", "again", "{.status.phase}", "Succeeded")
+	if got := s.boots(t, "golden", "web-2"); !bytes.Equal(got, disk) {
+		t.Error("the disk of the new VM has other bytes")
+	}
+}
+
+// store is a registry that needs a username and a password. It returns an image in it.
+func store(t *testing.T, username, password string) string {
+	t.Helper()
+	stored := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if u, p, _ := r.BasicAuth(); u != username || p != password {
+			w.Header().Set("WWW-Authenticate", `Basic realm="store"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		stored.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://") + "/templates/golden:v1"
 }

@@ -131,14 +131,20 @@ func (s *shop) gone(t *testing.T, resource, name string) {
 	})
 }
 
+// exports creates an export of the template golden, with further fields of its spec.
+func (s *shop) exports(t *testing.T, name, spec string) {
+	t.Helper()
+	s.does(t, `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplateExport", "metadata": {"name": "`+name+`"},
+		"spec": {"templateRef": {"name": "golden"}`+spec+`}}`, "create", "-f", "-")
+}
+
 // exported is the package of an export.
 type exported struct{ *packages.Package }
 
 // export exports the template golden, and returns what can be downloaded.
 func (s *shop) export(t *testing.T, name, spec string) *exported {
 	t.Helper()
-	s.does(t, `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplateExport", "metadata": {"name": "`+name+`"},
-		"spec": {"templateRef": {"name": "golden"}`+spec+`}}`, "create", "-f", "-")
+	s.exports(t, name, spec)
 	s.reaches(t, "vmte", name, "{.status.phase}", "Ready")
 	offered, err := packages.Of(t.Context(), stencil.Plane, s.owner, s.namespace, name)
 	if err != nil {
