@@ -26,7 +26,9 @@ const (
 	// maximumNames is the number of VirtualMachines that a warning names.
 	maximumNames = 10
 
-	fieldRego = "spec.rego"
+	fieldRego        = "spec.rego"
+	fieldTests       = "spec.tests"
+	fieldAnnotations = "metadata.annotations"
 )
 
 // invalid returns a rejection with all problems: in the message for users, and as causes for programs.
@@ -76,18 +78,19 @@ func specField(path string) string {
 	return "spec." + path
 }
 
-// failing returns a rejection of a policy that compiles.
-func failing(name string, failures []string) metav1.Status {
-	causes := make([]metav1.StatusCause, len(failures))
-	for i, text := range failures {
-		causes[i] = metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: fieldRego, Message: text}
+// failing returns a rejection of a policy that compiles, for failures of a field. A client such as kubectl shows either the message or the causes.
+func failing(name, field string, failures []string) metav1.Status {
+	const force = "to store it all the same, set " + v1alpha1.AnnotationStoreFailing + " to \"true\""
+	var causes []metav1.StatusCause
+	for _, text := range failures {
+		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: field, Message: text})
 	}
+	causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: fieldAnnotations, Message: force})
 	return metav1.Status{
 		Status: metav1.StatusFailure,
 		Code:   http.StatusUnprocessableEntity,
 		Reason: metav1.StatusReasonInvalid,
-		Message: fmt.Sprintf("VirtualMachinePolicy %q fails:\n%s\nTo store it all the same, set its annotation %s to \"true\".",
-			name, strings.Join(failures, "\n"), v1alpha1.AnnotationStoreFailing),
+		Message: fmt.Sprintf("VirtualMachinePolicy %q fails:\n%s: %s\n%s: %s", name, field, strings.Join(failures, "\n"+field+": "), fieldAnnotations, force),
 		Details: &metav1.StatusDetails{Group: v1alpha1.GroupName, Kind: "VirtualMachinePolicy", Name: name, Causes: causes},
 	}
 }

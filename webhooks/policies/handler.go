@@ -63,14 +63,15 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		return deny.With(apierrors.NewInternalError(fmt.Errorf("trying the policy: %w", err)).Status())
 	}
 	if len(report.failures) > 0 && object.Annotations[v1alpha1.AnnotationStoreFailing] != "true" {
-		return deny.With(failing(object.Name, report.failures))
+		return deny.With(failing(object.Name, report.field, report.failures))
 	}
 	return admission.Allowed("").WithWarnings(append(report.failures, report.warnings...)...)
 }
 
 // report has what a trial found, as texts for users.
 type report struct {
-	// failures are reasons to reject the policy.
+	// failures are reasons to reject the policy, all about one field.
+	field    string
 	failures []string
 	warnings []string
 }
@@ -81,7 +82,7 @@ func (h *Handler) try(ctx context.Context, user authenticationv1.UserInfo, objec
 	enforcing := object.Spec.Enforcement == "" || object.Spec.Enforcement == v1alpha1.EnforcementDeny
 	if len(trial.Failed) > 0 {
 		if enforcing && trial.Active == nil {
-			found.failures = failedTests(trial, "and no earlier version is active")
+			found.field, found.failures = fieldTests, failedTests(trial, "and no earlier version is active")
 		} else {
 			found.warnings = failedTests(trial, "so this version of the policy is stored but does not take effect")
 		}
@@ -91,7 +92,7 @@ func (h *Handler) try(ctx context.Context, user authenticationv1.UserInfo, objec
 		return found, nil
 	}
 	if failed := h.Sampler.synthetic(ctx, trial.Entry, &user); failed != nil {
-		found.failures = []string{failed.text(false)}
+		found.field, found.failures = fieldRego, []string{failed.text(false)}
 		return found, ctx.Err()
 	}
 	tried, err := h.Sampler.stored(ctx, trial.Entry, trial.Active)
@@ -101,7 +102,7 @@ func (h *Handler) try(ctx context.Context, user authenticationv1.UserInfo, objec
 	}
 	switch {
 	case tried.failed != nil:
-		found.failures = []string{tried.failed.text(h.mayList(ctx, user))}
+		found.field, found.failures = fieldRego, []string{tried.failed.text(h.mayList(ctx, user))}
 	case len(tried.denied) > 0:
 		found.warnings = []string{tried.text(h.mayList(ctx, user))}
 	}

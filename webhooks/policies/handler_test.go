@@ -114,11 +114,12 @@ func TestHandle(t *testing.T) {
 		"a first version with failing tests is denied": {
 			request: create, engine: engine{trial: policycache.Trial{Tests: 2, Failed: many(1, failedTest)}},
 			code: 422,
-			message: "VirtualMachinePolicy \"one\" fails:\n1 of 2 tests fail, and no earlier version is active\ntest \"t0\": deny: expected a found b\n" +
-				"To store it all the same, set its annotation stencil.kubevirt.io/store-failing to \"true\".",
+			message: "VirtualMachinePolicy \"one\" fails:\nspec.tests: 1 of 2 tests fail, and no earlier version is active\nspec.tests: test \"t0\": deny: expected a found b\n" +
+				"metadata.annotations: to store it all the same, set stencil.kubevirt.io/store-failing to \"true\"",
 			causes: []metav1.StatusCause{
-				{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.rego", Message: "1 of 2 tests fail, and no earlier version is active"},
-				{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.rego", Message: `test "t0": deny: expected a found b`},
+				{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.tests", Message: "1 of 2 tests fail, and no earlier version is active"},
+				{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.tests", Message: `test "t0": deny: expected a found b`},
+				{Type: metav1.CauseTypeFieldValueInvalid, Field: "metadata.annotations", Message: `to store it all the same, set stencil.kubevirt.io/store-failing to "true"`},
 			},
 		},
 		"one with the annotation is stored": {

@@ -97,7 +97,7 @@ func moreThan(t *testing.T, cores int) *policyset.Entry {
 
 func TestAPolicyIsTried(t *testing.T) {
 	const fails = `deny contains "x" if to_number(input.object.metadata.labels.number) > to_number(substring(input.object.metadata.labels.number, 1, 1))`
-	const store = "\nTo store it all the same, set its annotation stencil.kubevirt.io/store-failing to \"true\"."
+	const store = "\nmetadata.annotations: to store it all the same, set stencil.kubevirt.io/store-failing to \"true\""
 	about := func(e *policyset.Entry, change func(*policyset.Match)) *policyset.Entry {
 		change(&e.Match)
 		return e
@@ -152,11 +152,11 @@ func TestAPolicyIsTried(t *testing.T) {
 		{name: "one about deletions", trial: policycache.Trial{Entry: about(moreThan(t, 0), func(m *policyset.Match) { m.Operations = []string{"DELETE"} })}, untried: true},
 		{
 			name: "one that fails on a stored VM", cluster: cluster{vms: 5}, trial: policycache.Trial{Entry: entry(t, fails)},
-			message: "VirtualMachinePolicy \"one\" fails:\nit cannot be evaluated for the stored VirtualMachine ns-0/vm-0 (CREATE): 3:71: to_number failed" + store,
+			message: "VirtualMachinePolicy \"one\" fails:\nspec.rego: it cannot be evaluated for the stored VirtualMachine ns-0/vm-0 (CREATE): 3:71: to_number failed" + store,
 		},
 		{
 			name: "for a user who may not list them", cluster: cluster{vms: 5, denied: true}, trial: policycache.Trial{Entry: entry(t, fails)},
-			message: "VirtualMachinePolicy \"one\" fails:\nit cannot be evaluated for a stored VirtualMachine (CREATE): 3:71: to_number failed" + store,
+			message: "VirtualMachinePolicy \"one\" fails:\nspec.rego: it cannot be evaluated for a stored VirtualMachine (CREATE): 3:71: to_number failed" + store,
 		},
 		{
 			name: "with the annotation it is stored", cluster: cluster{vms: 5}, trial: policycache.Trial{Entry: entry(t, fails)}, forced: true,
@@ -164,11 +164,11 @@ func TestAPolicyIsTried(t *testing.T) {
 		},
 		{
 			name: "one that fails on every VM", trial: policycache.Trial{Entry: entry(t, `deny contains "x" if to_number(input.request.kind) > 1`)}, untried: true,
-			message: "VirtualMachinePolicy \"one\" fails:\nit cannot be evaluated for the simplest VirtualMachine (CREATE): 3:22: to_number failed" + store,
+			message: "VirtualMachinePolicy \"one\" fails:\nspec.rego: it cannot be evaluated for the simplest VirtualMachine (CREATE): 3:22: to_number failed" + store,
 		},
 		{
 			name: "one that fails on every template", trial: policycache.Trial{Entry: entry(t, `deny contains "x" if to_number(input.request.kind) > 1`, "VirtualMachineTemplate")}, untried: true,
-			message: "VirtualMachinePolicy \"one\" fails:\nit cannot be evaluated for the simplest VirtualMachineTemplate (CREATE): 3:22: to_number failed" + store,
+			message: "VirtualMachinePolicy \"one\" fails:\nspec.rego: it cannot be evaluated for the simplest VirtualMachineTemplate (CREATE): 3:22: to_number failed" + store,
 		},
 		{
 			name:    "one about VMs of a template needs one",

@@ -149,7 +149,7 @@ func TestAPolicyIsTriedOnStoredVMs(t *testing.T) {
 		gen.VM("small", gen.InNamespace(namespace), gen.Label("size", "1"), gen.RunStrategy("Halted"), gen.Spec("template: {spec: {domain: {devices: {}}}}")),
 		gen.VM("large", gen.InNamespace(namespace), gen.Label("size", "9"), gen.RunStrategy("Halted"), gen.Spec("template: {spec: {domain: {devices: {}}}}")),
 	), "apply", "-f", "-")
-	spec := "match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + namespace + "}}}"
+	spec := "match: {operations: [CREATE], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + namespace + "}}}"
 	larger := func(than int) string {
 		return fmt.Sprintf("package tried\n\ndeny contains \"too large\" if to_number(input.object.metadata.labels.size) > %d\n", than)
 	}
