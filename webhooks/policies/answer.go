@@ -87,9 +87,9 @@ func failing(name, field string, failures []string) metav1.Status {
 	}
 	causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: fieldAnnotations, Message: force})
 	return metav1.Status{
-		Status: metav1.StatusFailure,
-		Code:   http.StatusUnprocessableEntity,
-		Reason: metav1.StatusReasonInvalid,
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusUnprocessableEntity,
+		Reason:  metav1.StatusReasonInvalid,
 		Message: fmt.Sprintf("VirtualMachinePolicy %q fails:\n%s: %s\n%s: %s", name, field, strings.Join(failures, "\n"+field+": "), fieldAnnotations, force),
 		Details: &metav1.StatusDetails{Group: v1alpha1.GroupName, Kind: "VirtualMachinePolicy", Name: name, Causes: causes},
 	}
