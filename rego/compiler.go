@@ -170,6 +170,7 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 	if slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == CodeLimit }) {
 		return nil, &CompileError{inOrder(problems)}
 	}
+	timed := readsTime(module)
 	form.move()
 	program, more := c.link(text, given, kinds, module)
 	if slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == CodeReference }) {
@@ -181,7 +182,7 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 		return nil, &CompileError{inOrder(problems)}
 	}
 	d.Kinds = kinds
-	policy = &Policy{metadata: metadata, program: program, source: text, patterns: c.patterns}
+	policy = &Policy{metadata: metadata, program: program, source: text, patterns: c.patterns, readsTime: timed}
 	if err := policy.setParameters(d, parameters); err != nil {
 		return nil, err
 	}

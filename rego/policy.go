@@ -43,6 +43,7 @@ type Policy struct {
 	constants map[ast.String]*ast.Term
 	source    source
 	patterns  *sandbox.Patterns
+	readsTime bool
 }
 
 // Name is the name in the definition.

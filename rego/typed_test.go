@@ -105,8 +105,12 @@ var mistyped = map[string]struct{ source, want string }{
 		"3:57: input.object.metadata.labels.owner has no fields: it is a string",
 	},
 	"a time zone": {
-		"package p\n\ndeny contains \"x\" if {\n\tnow := time.parse_rfc3339_ns(input.request.time)\n\ttime.clock([now, \"Europe/Berlin\"])[0] > 20\n}\n",
-		"5:19: the only time zone is UTC",
+		"package p\n\ndeny contains \"x\" if {\n\tnow := time.parse_rfc3339_ns(input.request.time)\n\ttime.clock([now, \"Europe/Zürich\"])[0] > 20\n}\n",
+		"5:19: there is no time zone \"Europe/Zürich\"; time zones have the names of the IANA database, such as UTC and Europe/Zurich",
+	},
+	"the time zone of the host": {
+		"package p\n\ndeny contains \"x\" if time.weekday([time.parse_rfc3339_ns(input.request.time), \"Local\"]) == \"Sunday\"\n",
+		"3:79: there is no time zone \"Local\"; time zones have the names of the IANA database, such as UTC and Europe/Zurich",
 	},
 }
 
@@ -140,6 +144,7 @@ var wellTyped = map[string]string{
 	"a field that is not there":                 "package p\n\ndeny contains \"x\" if not input.template.labels.a\n",
 	"a time zone of a parameter":                "package p\n\ndeny contains \"x\" if time.clock([time.parse_rfc3339_ns(input.request.time), data.parameters.zone])[0] > 20\n",
 	"a time zone":                               "package p\n\ndeny contains \"x\" if time.clock([time.parse_rfc3339_ns(input.request.time), \"UTC\"])[0] > 20\n",
+	"a time zone of the database":               "package p\n\ndeny contains \"x\" if time.clock([time.parse_rfc3339_ns(input.request.time), \"America/Argentina/Buenos_Aires\"])[0] > 20\n",
 	"a comparison of strings":                   "package p\n\ndeny contains \"x\" if input.object.metadata.name > \"m\"\n",
 	"a recursive use in every and not":          "package p\n\nok(disk) if disk.disk.bus in {\"virtio\", \"scsi\"}\n\ndeny contains \"x\" if {\n\tnot all_ok\n}\n\nall_ok if {\n\tevery disk in input.object.spec.template.spec.domain.devices.disks { ok(disk) }\n}\n",
 }

@@ -203,7 +203,17 @@ func Setup(mgr manager.Manager, o Options) error {
 		{
 			Name:    "policies",
 			Path:    "/validate-virtualmachinepolicy",
-			Handler: policies.New(policies.Options{Policies: o.Policies}),
+			Handler: policies.New(policies.Options{
+				Policies:    o.Policies,
+				Permissions: permissions,
+				Sampler: &policies.Sampler{
+					VirtualMachines: storage,
+					Namespaces:      o.Approvals,
+					Templates:       o.Templates,
+					Instancetypes:   o.Instancetypes.Cached(),
+					Clock:           clock.RealClock{},
+				},
+			}),
 		},
 	} {
 		o.Server.Register(webhook)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	suite "github.com/vmstencil/stencil/policies/tests"
 	"github.com/vmstencil/stencil/rego"
 )
@@ -18,6 +19,10 @@ type Trial struct {
 	// Tests is the number of tests, Failed are the failed ones.
 	Tests  int
 	Failed []suite.Result
+	// Entry is the version as it would be evaluated; nil if it does not compile or its tests fail.
+	Entry *policyset.Entry
+	// Active is the active version of the stored policy with the same UID; nil if there is none.
+	Active *policyset.Entry
 }
 
 // Try compiles a policy that is not stored yet, and runs its tests. The only error is that of ctx.
@@ -35,5 +40,14 @@ func (c *Cache) Try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy) 
 	if err := ctx.Err(); err != nil {
 		return Trial{}, err
 	}
-	return Trial{Problems: built.problems, Tests: built.tests, Failed: built.failed}, nil
+	trial := Trial{Problems: built.problems, Tests: built.tests, Failed: built.failed}
+	if built.good != nil {
+		trial.Entry = &built.good.entry
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if stored := c.active.policies[object.Name]; stored != nil && stored.object.UID == object.UID && stored.active != nil {
+		trial.Active = &stored.active.entry
+	}
+	return trial, nil
 }

@@ -31,6 +31,8 @@ const (
 	Use Verb = "use"
 	// Get is reading an object, which shows that it exists.
 	Get Verb = "get"
+	// List is reading the objects of a namespace, or of all of them.
+	List Verb = "list"
 	// Create is making one.
 	Create Verb = "create"
 )

@@ -43,6 +43,22 @@ func NewAPIServer(config *rest.Config) (*APIServer, error) {
 	return &APIServer{metadata: objects, dynamic: vms}, nil
 }
 
+// VirtualMachines returns a page of at most limit VirtualMachines of all namespaces. token is the result of the page before, empty for the first;
+// next is empty after the last page. Without KubeVirt there are none.
+func (a *APIServer) VirtualMachines(ctx context.Context, limit int64, token string) (page []map[string]any, next string, err error) {
+	list, err := a.dynamic.Resource(virtualMachines).List(ctx, metav1.ListOptions{Limit: limit, Continue: token})
+	if apierrors.IsNotFound(err) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("listing VirtualMachines: %w", err)
+	}
+	for i := range list.Items {
+		page = append(page, list.Items[i].Object)
+	}
+	return page, list.GetContinue(), nil
+}
+
 // DataVolume returns the metadata of a DataVolume, nil when there is none.
 func (a *APIServer) DataVolume(ctx context.Context, namespace, name string) (*metav1.ObjectMeta, error) {
 	return a.get(ctx, dataVolumes, "DataVolume", namespace, name)

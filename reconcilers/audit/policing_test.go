@@ -45,7 +45,7 @@ func (fakeCaches) Resolve(_ context.Context, r sizing.Reference) (map[string]any
 }
 
 func policingBy(entries ...policyset.Entry) *policing {
-	return &policing{set: policyset.NewSet(entries), evaluator: newAuditEvaluator(), templates: noTemplates{}, instancetypes: fakeCaches{}, namespaces: fakeCaches{}}
+	return &policing{set: policyset.NewSet(entries), evaluator: newAuditEvaluator(), templates: noTemplates{}, instancetypes: fakeCaches{}, namespaces: fakeCaches{}, now: noon}
 }
 
 func vmOf(namespace, name, instancetype string) map[string]any {
@@ -77,6 +77,9 @@ func TestPolicing(t *testing.T) {
 		{name: "one that may fail has nothing to say", entry: policy(t, "p", `deny contains "x" if to_number(input.request.kind) > 1`, lenient)},
 		{name: "a size that is not known", instancetype: "gone", entry: policy(t, "p", sizes), want: []string{"Deny failed"}},
 		{name: "does not matter to one that may fail", instancetype: "gone", entry: policy(t, "p", sizes, lenient), want: []string{"Deny ok"}},
+		{name: "a policy about the time that allows now", entry: policy(t, "p", `deny contains "it is night" if time.clock(time.parse_rfc3339_ns(input.request.time))[0] > 20`), want: []string{"Deny ok"}},
+		{name: "one that denies now", entry: policy(t, "p", `deny contains "it is day" if time.clock(time.parse_rfc3339_ns(input.request.time))[0] < 20`), want: []string{"Deny unknown"}},
+		{name: "one that fails", entry: policy(t, "p", `deny contains "x" if to_number(input.request.time) > 1`), want: []string{"Deny failed"}},
 		{name: "a policy about changes only is not asked", entry: policy(t, "p", sizes, func(e *policyset.Entry) { e.Match.Operations = []string{"UPDATE"} })},
 		{name: "nor one about other namespaces", entry: policy(t, "p", sizes, func(e *policyset.Entry) { e.Match.Namespaces = labels.SelectorFromSet(labels.Set{"env": "b"}) })},
 		{name: "whom a policy is about does not matter", entry: policy(t, "p", sizes, func(e *policyset.Entry) { e.Match.Include = []v1alpha1.Subject{{Kind: "User", Name: "ada"}} }), want: []string{"Deny ok"}},
@@ -86,6 +89,8 @@ func TestPolicing(t *testing.T) {
 			for _, one := range policingBy(tc.entry).evaluate(t.Context(), vmOf("team-a", "web", tc.instancetype), "team-a") {
 				text := one.objection
 				switch {
+				case one.unknown:
+					text = "unknown"
 				case one.failed && tc.instancetype != "huge" && strings.HasPrefix(text, "could not be evaluated: "):
 					text = "failed"
 				case text == "":
@@ -162,9 +167,9 @@ func sortedReads(s *fakePager) []string {
 func TestAuditOf(t *testing.T) {
 	before := metav1.NewTime(noon.Add(-time.Hour))
 	violations := []v1alpha1.Violation{{Namespace: "team-a", Name: "web", Cause: "no"}}
-	found := counts{"p": {conforming: 3, violating: 1, violations: violations}}
+	found := counts{"p": {conforming: 3, violating: 1, unknown: 4, violations: violations}}
 	audited := func(change func(*v1alpha1.PolicyAudit)) *v1alpha1.PolicyAudit {
-		a := &v1alpha1.PolicyAudit{Generation: 2, Conforming: ptr.To[int32](3), Violating: ptr.To[int32](1), Violations: violations, LastTime: &before}
+		a := &v1alpha1.PolicyAudit{Generation: 2, Conforming: ptr.To[int32](3), Violating: ptr.To[int32](1), Unknown: 4, Violations: violations, LastTime: &before}
 		if change != nil {
 			change(a)
 		}
@@ -195,10 +200,10 @@ func TestAuditOf(t *testing.T) {
 
 func TestAReportTellsWhatPoliciesSay(t *testing.T) {
 	n := tallied()
-	n.passed, n.failed = 5, 1
+	n.passed, n.failed, n.unknown = 5, 1, 2
 	n.objections = []objection{{name: "db", uid: "u2", ruling: ruling{policy: "sizes", digest: "sha256:1", severity: rego.SeverityCritical, enforcement: policyset.EnforcementWarn, objection: "too large"}}}
 	report, _ := reportOf(n, noon)
-	if report.Summary.Pass != 9 || report.Summary.Fail != 3 || len(report.Results) != 3 {
+	if report.Summary.Pass != 9 || report.Summary.Fail != 3 || report.Summary.Skip != 2 || len(report.Results) != 3 {
 		t.Errorf("summary %+v, %d results", report.Summary, len(report.Results))
 	}
 	got := report.Results[2]

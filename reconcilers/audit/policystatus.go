@@ -40,6 +40,7 @@ func auditOf(state *policycache.State, found counts, at time.Time) *v1alpha1.Pol
 		Generation: state.Object.Generation,
 		Conforming: ptr.To(one.conforming),
 		Violating:  ptr.To(one.violating),
+		Unknown:    one.unknown,
 		Violations: one.violations,
 	}
 	if state.Active != nil {

@@ -34,7 +34,8 @@ const (
 
 // reportOf returns the Report of a namespace, and the digest of its content. Results about approvals contain names of VMs, paths and names
 // of approvals, but no content of templates. Results about policies contain the messages of the policies. A VM counts once for all
-// approvals, and once for each policy that applies to it.
+// approvals, and once for each policy that applies to it; the policies
+// that cannot decide afterwards count as skipped.
 func reportOf(n namespaceTally, now time.Time) (*openreports.Report, string) {
 	report := &openreports.Report{
 		TypeMeta: metav1.TypeMeta{APIVersion: openreports.SchemeGroupVersion.String(), Kind: "Report"},
@@ -45,7 +46,7 @@ func reportOf(n namespaceTally, now time.Time) (*openreports.Report, string) {
 		},
 		Source:  reportSource,
 		Scope:   &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: n.namespace},
-		Summary: openreports.ReportSummary{Pass: n.conforming - n.warned + n.passed, Warn: n.warned, Fail: n.violating + n.failed},
+		Summary: openreports.ReportSummary{Pass: n.conforming - n.warned + n.passed, Warn: n.warned, Fail: n.violating + n.failed, Skip: n.unknown},
 		Configuration: &openreports.ReportConfiguration{Limits: openreports.Limits{
 			MaxResults: maximumResults, StatusFilter: []openreports.StatusFilter{resultFail, resultWarn},
 		}},

@@ -13,6 +13,8 @@ import (
 // count is the result of an audit for one approval or one policy.
 type count struct {
 	conforming, violating int32
+	// unknown is the number of VMs of which the policy cannot decide afterwards whether they violate it.
+	unknown int32
 	// violations are the first, in the order of namespace and name.
 	violations []v1alpha1.Violation
 	// warned is the number of conforming VMs that will violate in a later release; warnings are the first of them.
@@ -50,6 +52,7 @@ func inserted(list []v1alpha1.Violation, one v1alpha1.Violation) []v1alpha1.Viol
 func (c *count) add(other *count) {
 	c.conforming += other.conforming
 	c.violating += other.violating
+	c.unknown += other.unknown
 	c.violations = joined(c.violations, other.violations)
 	c.warned += other.warned
 	c.warnings = joined(c.warnings, other.warnings)
@@ -100,8 +103,8 @@ type namespaceTally struct {
 	// warned is the number of conforming VMs with a warning; warnings are the first of them.
 	warned   int
 	warnings []finding
-	// passed and failed are how many times a VM conformed to or violated a policy.
-	passed, failed int
+	// passed and failed are how many times a VM conformed to or violated a policy, unknown how many times that depends on when it was created.
+	passed, failed, unknown int
 	// objections are the first of the failed.
 	objections []objection
 }
@@ -214,6 +217,11 @@ func (t *tally) ruled(vm subject, rulings []ruling) {
 		if one.objection == "" {
 			t.current.passed++
 			t.results.policies.of(one.policy).conforming++
+			continue
+		}
+		if one.unknown {
+			t.current.unknown++
+			t.results.policies.of(one.policy).unknown++
 			continue
 		}
 		t.current.failed++

@@ -161,9 +161,10 @@ func TestATallyOfPolicies(t *testing.T) {
 	a := []*approval.Approval{approve("a")}
 	vm := func(namespace, name string) subject { return subject{namespace, name, types.UID(name)} }
 	good, bad := ruling{policy: "sizes"}, ruling{policy: "owners", objection: "no owner"}
+	timed := ruling{policy: "hours", objection: "it is night", unknown: true}
 	var finished []namespaceTally
 	counted := newTally(func(n namespaceTally) { finished = append(finished, n) })
-	counted.record(vm("team-a", "one"), nil, evaluation{}, []ruling{bad, good})
+	counted.record(vm("team-a", "one"), nil, evaluation{}, []ruling{bad, good, timed})
 	counted.record(vm("team-a", "two"), a, evaluation{satisfied: a}, []ruling{good})
 	counted.record(vm("team-b", "one"), nil, evaluation{}, []ruling{bad})
 	counted.finish()
@@ -175,13 +176,14 @@ func TestATallyOfPolicies(t *testing.T) {
 	}
 	want := counts{
 		"sizes":  {conforming: 2},
+		"hours":  {unknown: 1},
 		"owners": {violating: 2, violations: []v1alpha1.Violation{violation("team-a", "one"), violation("team-b", "one")}},
 	}
 	if diff := cmp.Diff(want, counted.found.total().policies, cmp.AllowUnexported(count{})); diff != "" {
 		t.Errorf("policies (-want +got):\n%s", diff)
 	}
 	wantNamespaces := []namespaceTally{
-		{namespace: "team-a", conforming: 1, passed: 2, failed: 1, objections: []objection{{"one", "one", bad}}},
+		{namespace: "team-a", conforming: 1, passed: 2, failed: 1, unknown: 1, objections: []objection{{"one", "one", bad}}},
 		{namespace: "team-b", failed: 1, objections: []objection{{"one", "one", bad}}},
 	}
 	if diff := cmp.Diff(wantNamespaces, finished, cmp.AllowUnexported(namespaceTally{}, objection{}, ruling{})); diff != "" {

@@ -23,8 +23,12 @@ const (
 	// warning, in bytes. An API server passes on 4 KiB of warnings.
 	maximumWarnings = 5
 	maximumWarning  = 512
+	// maximumNames is the number of VirtualMachines that a warning names.
+	maximumNames = 10
 
-	fieldRego = "spec.rego"
+	fieldRego        = "spec.rego"
+	fieldTests       = "spec.tests"
+	fieldAnnotations = "metadata.annotations"
 )
 
 // invalid returns a rejection with all problems: in the message for users, and as causes for programs.
@@ -74,17 +78,47 @@ func specField(path string) string {
 	return "spec." + path
 }
 
-// warnings returns a warning for each test that fails, up to maximumWarnings, after a summary.
-func warnings(trial policycache.Trial) []string {
-	failed := trial.Failed
-	if len(failed) == 0 {
-		return nil
+// failing returns a rejection of a policy that compiles, for failures of a field. A client such as kubectl shows either the message or the causes.
+func failing(name, field string, failures []string) metav1.Status {
+	const force = "to store it all the same, set " + v1alpha1.AnnotationStoreFailing + " to \"true\""
+	var causes []metav1.StatusCause
+	for _, text := range failures {
+		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: field, Message: text})
 	}
-	list := []string{fmt.Sprintf("%d of %d tests fail, so this version of the policy is stored but does not take effect", len(failed), trial.Tests)}
+	causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: fieldAnnotations, Message: force})
+	return metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusUnprocessableEntity,
+		Reason:  metav1.StatusReasonInvalid,
+		Message: fmt.Sprintf("VirtualMachinePolicy %q fails:\n%s: %s\n%s: %s", name, field, strings.Join(failures, "\n"+field+": "), fieldAnnotations, force),
+		Details: &metav1.StatusDetails{Group: v1alpha1.GroupName, Kind: "VirtualMachinePolicy", Name: name, Causes: causes},
+	}
+}
+
+// failedTests returns a summary with a consequence, and a text for each test that fails, up to maximumWarnings.
+func failedTests(trial *policycache.Trial, consequence string) []string {
+	failed := trial.Failed
+	list := []string{fmt.Sprintf("%d of %d tests fail, %s", len(failed), trial.Tests, consequence)}
 	for _, each := range failed[:min(len(failed), maximumWarnings)] {
 		list = append(list, warningOf(each))
 	}
 	return list
+}
+
+// text returns a warning about the VirtualMachines that are newly denied. It has their names if the user may list VirtualMachines.
+func (s *sample) text(named bool) string {
+	of := fmt.Sprintf("a sample of %d stored VirtualMachines that the policy selects", s.evaluated)
+	if s.all {
+		of = fmt.Sprintf("all %d stored VirtualMachines that the policy selects", s.evaluated)
+	}
+	text := fmt.Sprintf("this version newly denies %d of %s, if they were created now", len(s.denied), of)
+	if s.operation == operationUpdate {
+		text = fmt.Sprintf("this version newly denies %d of %s, if they were updated now", len(s.denied), of)
+	}
+	if named {
+		text += ": " + excerpt.List(s.denied, maximumNames, "VirtualMachines")
+	}
+	return excerpt.Of(text, maximumWarning)
 }
 
 func warningOf(failed suite.Result) string {

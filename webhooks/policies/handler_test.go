@@ -16,6 +16,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	policycache "github.com/vmstencil/stencil/cache/policies"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	suite "github.com/vmstencil/stencil/policies/tests"
 	"github.com/vmstencil/stencil/rego"
 )
@@ -33,14 +34,21 @@ func (e *engine) Try(context.Context, *v1alpha1.VirtualMachinePolicy) (policycac
 }
 
 func policy(source string, labels map[string]string) runtime.RawExtension {
-	raw, err := json.Marshal(&v1alpha1.VirtualMachinePolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: "one", Labels: labels},
-		Spec:       v1alpha1.VirtualMachinePolicySpec{Rego: source},
-	})
+	return manifest(source, func(p *v1alpha1.VirtualMachinePolicy) { p.Labels = labels })
+}
+
+func manifest(source string, change func(*v1alpha1.VirtualMachinePolicy)) runtime.RawExtension {
+	p := &v1alpha1.VirtualMachinePolicy{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: v1alpha1.VirtualMachinePolicySpec{Rego: source}}
+	change(p)
+	raw, err := json.Marshal(p)
 	if err != nil {
 		panic(err)
 	}
 	return runtime.RawExtension{Raw: raw}
+}
+
+func failedTest(i int) suite.Result {
+	return suite.Result{Name: fmt.Sprint("t", i), Failure: "deny:\n  expected a\n  found b"}
 }
 
 func request(operation admissionv1.Operation, object, old runtime.RawExtension) admission.Request {
@@ -98,12 +106,33 @@ func TestHandle(t *testing.T) {
 			request: create, engine: engine{trial: policycache.Trial{Problems: many(22, func(int) rego.Problem { return rego.Problem{Message: "p"} })}},
 			code: 422, message: "VirtualMachinePolicy \"one\" does not compile:\n" + strings.Repeat("spec.rego: p\n", 20) + "and 2 more problems",
 		},
-		"failing tests are warnings": {
-			request: create, engine: engine{trial: policycache.Trial{Tests: 8, Failed: many(6, func(i int) suite.Result {
-				return suite.Result{Name: fmt.Sprint("t", i), Failure: "deny:\n  expected a\n  found b"}
-			})}},
+		"failing tests are warnings while another version is active": {
+			request: create, engine: engine{trial: policycache.Trial{Active: &policyset.Entry{}, Tests: 8, Failed: many(6, failedTest)}},
 			warns: append([]string{"6 of 8 tests fail, so this version of the policy is stored but does not take effect"},
 				many(5, func(i int) string { return fmt.Sprintf(`test "t%d": deny: expected a found b`, i) })...),
+		},
+		"a first version with failing tests is denied": {
+			request: create, engine: engine{trial: policycache.Trial{Tests: 2, Failed: many(1, failedTest)}},
+			code: 422,
+			message: "VirtualMachinePolicy \"one\" fails:\nspec.tests: 1 of 2 tests fail, and no earlier version is active\nspec.tests: test \"t0\": deny: expected a found b\n" +
+				"metadata.annotations: to store it all the same, set stencil.kubevirt.io/store-failing to \"true\"",
+			causes: []metav1.StatusCause{
+				{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.tests", Message: "1 of 2 tests fail, and no earlier version is active"},
+				{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.tests", Message: `test "t0": deny: expected a found b`},
+				{Type: metav1.CauseTypeFieldValueInvalid, Field: "metadata.annotations", Message: `to store it all the same, set stencil.kubevirt.io/store-failing to "true"`},
+			},
+		},
+		"one with the annotation is stored": {
+			request: request(admissionv1.Create, manifest("x", func(p *v1alpha1.VirtualMachinePolicy) {
+				p.Annotations = map[string]string{v1alpha1.AnnotationStoreFailing: "true"}
+			}), runtime.RawExtension{}),
+			engine: engine{trial: policycache.Trial{Tests: 2, Failed: many(1, failedTest)}},
+			warns:  []string{"1 of 2 tests fail, and no earlier version is active", `test "t0": deny: expected a found b`},
+		},
+		"one that only warns is stored": {
+			request: request(admissionv1.Create, manifest("x", func(p *v1alpha1.VirtualMachinePolicy) { p.Spec.Enforcement = v1alpha1.EnforcementWarn }), runtime.RawExtension{}),
+			engine:  engine{trial: policycache.Trial{Tests: 2, Failed: many(1, failedTest)}},
+			warns:   []string{"1 of 2 tests fail, so this version of the policy is stored but does not take effect", `test "t0": deny: expected a found b`},
 		},
 		"a change of labels is nobody's business": {
 			request: request(admissionv1.Update, policy("x", map[string]string{"a": "b"}), policy("x", nil)),

@@ -44,6 +44,10 @@ type VirtualMachinePolicy struct {
 	Status VirtualMachinePolicyStatus `json:"status,omitempty,omitzero"`
 }
 
+// AnnotationStoreFailing on a VirtualMachinePolicy with the value "true" stores a version that the webhook would reject: a first version with failing
+// tests and enforcement Deny, or one that fails on a VirtualMachine when it is tried. The failures are returned as warnings.
+const AnnotationStoreFailing = "stencil.kubevirt.io/store-failing"
+
 // VirtualMachinePolicyList is a list of VirtualMachinePolicies.
 //
 // +kubebuilder:object:root=true

@@ -226,6 +226,13 @@ type PolicyAudit struct {
 	// +optional
 	Violating *int32 `json:"violating,omitempty"`
 
+	// Unknown is the number of VirtualMachines that the policy would deny now, while its
+	// module reads input.request.time: they may have been created at a time at which it
+	// allowed them. They are not violating.
+	//
+	// +optional
+	Unknown int32 `json:"unknown,omitempty"`
+
 	// Violations lists up to 20 of the violating VirtualMachines.
 	//
 	// +optional

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,16 +32,16 @@ var (
 )
 
 // Context is the context of the objects that policies evaluate. Each object in it is read
-// once.
+// once. It is safe for concurrent use.
 type Context struct {
 	client *Client
-	// Missing are the objects that could not be read, with the error. Policies are evaluated
-	// without them.
-	Missing []string
 
-	namespaces map[string]rego.Namespace
-	templates  map[machine.Reference]*templatecache.Template
-	sizes      map[sizing.Reference]size
+	mutex   sync.Mutex
+	missing []string
+
+	namespaces memo[string, rego.Namespace]
+	templates  memo[machine.Reference, *templatecache.Template]
+	sizes      memo[sizing.Reference, size]
 }
 
 type size struct {
@@ -48,13 +50,14 @@ type size struct {
 }
 
 // NewContext returns an empty context that reads from a cluster.
-func NewContext(c *Client) *Context {
-	return &Context{
-		client:     c,
-		namespaces: map[string]rego.Namespace{},
-		templates:  map[machine.Reference]*templatecache.Template{},
-		sizes:      map[sizing.Reference]size{},
-	}
+func NewContext(c *Client) *Context { return &Context{client: c} }
+
+// Missing returns the objects that could not be read, with the error, in alphabetical order. Policies were evaluated
+// without them.
+func (s *Context) Missing() []string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return slices.Sorted(slices.Values(s.missing))
 }
 
 // Case returns the case of a stored object as if it were created now, by an unspecified user.
@@ -82,41 +85,40 @@ func (s *Context) Case(ctx context.Context, kind string, object map[string]any) 
 	return c
 }
 
-func (s *Context) missing(what string, err error) {
-	s.Missing = append(s.Missing, fmt.Sprintf("%s: %v", what, err))
+func (s *Context) miss(what string, err error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.missing = append(s.missing, fmt.Sprintf("%s: %v", what, err))
 }
 
 func (s *Context) namespace(ctx context.Context, name string) rego.Namespace {
-	if cached, found := s.namespaces[name]; found {
-		return cached
-	}
-	n := rego.Namespace{Name: name, Labels: map[string]string{corev1.LabelMetadataName: name}}
-	var read corev1.Namespace
-	if err := s.read(ctx, namespaces, "", name, &read); err != nil {
-		s.missing("labels of namespace "+name, err)
-	} else {
-		n.Labels, n.Annotations = read.Labels, read.Annotations
-	}
-	s.namespaces[name] = n
-	return n
+	return s.namespaces.get(name, func() rego.Namespace {
+		n := rego.Namespace{Name: name, Labels: map[string]string{corev1.LabelMetadataName: name}}
+		var read corev1.Namespace
+		if err := s.read(ctx, namespaces, "", name, &read); err != nil {
+			s.miss("labels of namespace "+name, err)
+		} else {
+			n.Labels, n.Annotations = read.Labels, read.Annotations
+		}
+		return n
+	})
 }
 
+// template returns a template, nil for one that does not exist or cannot be read.
 func (s *Context) template(ctx context.Context, at machine.Reference) *templatecache.Template {
-	if cached, found := s.templates[at]; found {
-		return cached
-	}
-	var read v1beta1.VirtualMachineTemplate
-	err := s.read(ctx, VirtualMachineTemplate, at.Namespace, at.Name, &read)
-	switch {
-	case errors.Is(err, errMissing):
-		s.templates[at] = nil
-	case err != nil:
-		s.missing("template "+at.String(), err)
-		s.templates[at] = nil
-	default:
-		s.templates[at] = templatecache.Compile(&read)
-	}
-	return s.templates[at]
+	return s.templates.get(at, func() *templatecache.Template {
+		var read v1beta1.VirtualMachineTemplate
+		err := s.read(ctx, VirtualMachineTemplate, at.Namespace, at.Name, &read)
+		switch {
+		case errors.Is(err, errMissing):
+			return nil
+		case err != nil:
+			s.miss("template "+at.String(), err)
+			return nil
+		default:
+			return templatecache.Compile(&read)
+		}
+	})
 }
 
 var errMissing = errors.New("it does not exist")

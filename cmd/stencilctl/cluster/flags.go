@@ -20,6 +20,9 @@ type Flags struct {
 	rules         *clientcmd.ClientConfigLoadingRules
 	overrides     clientcmd.ConfigOverrides
 	allNamespaces bool
+	// Unlimited disables the client's limit of requests a second, for commands that read many objects, a few at a time: the
+	// API server has limits of its own.
+	Unlimited bool
 }
 
 // Register adds kubectl's flags.
@@ -76,6 +79,9 @@ func (f *Flags) config(warnings io.Writer) (config *rest.Config, namespace strin
 	config.UserAgent = userAgent()
 	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
 	config.QPS, config.Burst = queriesPerSecond, burst
+	if f.Unlimited {
+		config.QPS = -1
+	}
 	return config, namespace, nil
 }
 

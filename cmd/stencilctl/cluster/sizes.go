@@ -15,12 +15,10 @@ import (
 func (s *Context) Resolve(ctx context.Context, r sizing.Reference) (map[string]any, error) {
 	key := r
 	key.Path = nil
-	if cached, found := s.sizes[key]; found {
-		return cached.object, cached.err
-	}
-	var found size
-	found.object, found.err = s.resolve(ctx, r)
-	s.sizes[key] = found
+	found := s.sizes.get(key, func() (found size) {
+		found.object, found.err = s.resolve(ctx, r)
+		return found
+	})
 	return found.object, found.err
 }
 

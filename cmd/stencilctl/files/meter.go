@@ -18,24 +18,26 @@ type Meter struct {
 	mutex sync.Mutex
 	done  int64
 	shown time.Time
+	// visible is true while the line is on the terminal.
+	visible bool
 }
 
 // interval is the time between two updates of the line.
 const interval = 200 * time.Millisecond
 
-// NewMeter returns a meter of so many bytes.
+// NewMeter returns a meter of so many bytes, or of other things. A total of 0 is unknown: the line has the number of those that are done.
 func NewMeter(streams cli.Streams, what string, total int64) *Meter {
 	return &Meter{streams: streams, what: what, total: total}
 }
 
-// Add adds bytes that were done.
+// Add adds what was done.
 func (m *Meter) Add(n int64) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.show(m.done + n)
 }
 
-// To sets the number of bytes that are done. It never decreases: calls are concurrent, and may be late.
+// To sets how much is done. It never decreases: calls are concurrent, and may be late.
 func (m *Meter) To(done int64) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -45,17 +47,26 @@ func (m *Meter) To(done int64) {
 // show is called with the mutex locked.
 func (m *Meter) show(done int64) {
 	m.done = done
-	if now := time.Now(); m.streams.Prompt != nil && now.Sub(m.shown) >= interval {
-		m.shown = now
-		const width = 30
-		filled := int(m.done * width / max(m.total, 1))
-		fmt.Fprintf(m.streams.Err, "\r%s [%s%s] %3d %%", m.what, strings.Repeat("#", min(filled, width)), strings.Repeat(".", max(width-filled, 0)), min(m.done*100/max(m.total, 1), 100))
+	now := time.Now()
+	if m.streams.Prompt == nil || now.Sub(m.shown) < interval {
+		return
 	}
+	m.shown, m.visible = now, true
+	if m.total == 0 {
+		fmt.Fprintf(m.streams.Err, "\r%s %d", m.what, m.done)
+		return
+	}
+	const width = 30
+	filled := int(m.done * width / m.total)
+	fmt.Fprintf(m.streams.Err, "\r%s [%s%s] %3d %%", m.what, strings.Repeat("#", min(filled, width)), strings.Repeat(".", max(width-filled, 0)), min(m.done*100/m.total, 100))
 }
 
-// End removes the line.
+// End removes the line. It is shown again when more is done.
 func (m *Meter) End() {
-	if !m.shown.IsZero() {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.visible {
+		m.visible = false
 		fmt.Fprint(m.streams.Err, "\r\x1b[K")
 	}
 }

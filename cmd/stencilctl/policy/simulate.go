@@ -14,6 +14,7 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
+	"github.com/vmstencil/stencil/cmd/stencilctl/files"
 	"github.com/vmstencil/stencil/cmd/stencilctl/reports"
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
 	policyspec "github.com/vmstencil/stencil/policies/spec"
@@ -45,7 +46,10 @@ ignored. Reading needs permission to list the objects, and to get namespaces, te
 ControllerRevisions; the output lists what cannot be read.
 
 With --against-current the policies of the same names in the cluster are evaluated, too, and the output is about the
-difference: what would newly be denied, which is also what the command fails for, and what would no longer be denied.`,
+difference: what would newly be denied, which is also what the command fails for, and what would no longer be denied.
+
+Objects are evaluated on all processors while the next ones are read, and the output has the order of the API server. On a
+terminal a line on the standard error shows how many were evaluated.`,
 		Example: `  stencilctl policy simulate -p policy.yaml -A
   stencilctl policy simulate -p policy.yaml -A --against-current
   stencilctl policy simulate -p policies/ -n shop --context production -o json`,
@@ -57,6 +61,7 @@ difference: what would newly be denied, which is also what the command fails for
 	command.Flags().StringVarP(&s.selector, "selector", "l", "", "labels of the objects, as kubectl takes them")
 	command.Flags().BoolVar(&s.against, "against-current", false, "compare with the policies of the same names in the cluster")
 	registerTime(command.Flags(), &s.time)
+	s.cluster.Unlimited = true
 	s.cluster.RegisterForAll(command.Flags())
 	s.format.Register(command, "output", "o")
 	return command
@@ -64,7 +69,7 @@ difference: what would newly be denied, which is also what the command fails for
 
 // simulated is the JSON and YAML output. Objects are those with findings.
 type simulated struct {
-	Evaluated int `json:"judged"`
+	Evaluated int `json:"evaluated"`
 	Denied    int `json:"denied"`
 	Warned    int `json:"warned"`
 	Audited   int `json:"audited"`
@@ -105,25 +110,37 @@ func (s *simulation) run(ctx context.Context) error {
 		}
 		found.NewlyDenied, found.NoLongerDenied = new(int), new(int)
 	}
-	context := cluster.NewContext(client)
-	for _, kind := range given.kinds() {
-		err := client.List(ctx, resourcesOf[kind], s.selector, func(object map[string]any) error {
-			v, err := s.evaluate(ctx, given, context, kind, object)
-			if err == nil && current != nil {
-				var before result
-				before, err = s.evaluate(ctx, current, context, kind, object)
-				v.compare(&before)
-			}
-			if err == nil {
-				s.take(&found, v)
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
+	from := cluster.NewContext(client)
+	progress := files.NewMeter(s.streams, "objects evaluated:", 0)
+	defer progress.End()
+	type stored struct {
+		kind   string
+		object map[string]any
 	}
-	found.Missing = context.Missing
+	err = inOrder(ctx, func(ctx context.Context, add func(stored) error) error {
+		for _, kind := range given.kinds() {
+			if err := client.List(ctx, resourcesOf[kind], s.selector, func(object map[string]any) error { return add(stored{kind, object}) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(ctx context.Context, one stored) (result, error) {
+		v, err := s.evaluate(ctx, given, from, one.kind, one.object)
+		if err == nil && current != nil {
+			var before result
+			before, err = s.evaluate(ctx, current, from, one.kind, one.object)
+			v.compare(&before)
+		}
+		return v, err
+	}, func(v result) error {
+		s.take(&found, v, progress)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	progress.End()
+	found.Missing = from.Missing()
 	return s.print(&found)
 }
 
@@ -231,8 +248,9 @@ func (e *engine) kinds() []string {
 
 // take counts a result. Only results with findings are retained, or printed at once in the
 // table format.
-func (s *simulation) take(found *simulated, v result) {
+func (s *simulation) take(found *simulated, v result, progress *files.Meter) {
 	found.Evaluated++
+	progress.Add(1)
 	switch {
 	case !v.Allowed:
 		found.Denied++
@@ -256,6 +274,7 @@ func (s *simulation) take(found *simulated, v result) {
 		}
 	}
 	if s.format.Is(cli.Table) {
+		progress.End()
 		v.print(s.streams.Out, s.streams)
 		return
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// testing is the command test.
-type testing struct {
+// testCommand is the command test.
+type testCommand struct {
 	streams  cli.Streams
 	sources  sources
 	format   *cli.Format
@@ -26,7 +26,7 @@ type testing struct {
 }
 
 func newTest(streams cli.Streams) *cobra.Command {
-	t := testing{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.JUnit, cli.SARIF)}
+	t := testCommand{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.JUnit, cli.SARIF)}
 	command := &cobra.Command{
 		Use:   "test FILE...",
 		Short: "Run the tests of policies",
@@ -97,7 +97,7 @@ func (r *report) good() bool {
 	return r.Failed == 0 && len(r.Problems) == 0 && (r.Coverage == nil || !r.Coverage.TooLow)
 }
 
-func (t *testing) run(ctx context.Context, paths []string) error {
+func (t *testCommand) run(ctx context.Context, paths []string) error {
 	reader, err := t.sources.reader(t.streams)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (t *testing) run(ctx context.Context, paths []string) error {
 	return nil
 }
 
-func (t *testing) test(ctx context.Context, compiler *rego.Compiler, policy *source.Policy) (report, error) {
+func (t *testCommand) test(ctx context.Context, compiler *rego.Compiler, policy *source.Policy) (report, error) {
 	r := report{
 		Policy: policy.Name(), File: policy.File, Tests: []testResult{},
 		Problems: manifestProblems(policy.File, policy.Name(), policy.Problems),

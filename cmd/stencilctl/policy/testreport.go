@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/reports"
 )
 
-func (t *testing) print(found []report) error {
+func (t *testCommand) print(found []report) error {
 	switch {
 	case t.format.Is(cli.JSON):
 		return t.format.Write(t.streams.Out, found)
@@ -24,7 +24,7 @@ func (t *testing) print(found []report) error {
 }
 
 // table writes reports as text.
-func (t *testing) table(found []report) {
+func (t *testCommand) table(found []report) {
 	out := t.streams.Out
 	var total report
 	bad := 0
@@ -55,7 +55,7 @@ func (t *testing) table(found []report) {
 	fmt.Fprintln(out)
 }
 
-func (t *testing) line(r testResult) {
+func (t *testCommand) line(r testResult) {
 	name := r.Name
 	if r.File != "" {
 		name = fmt.Sprintf("%s:%d: %s", r.File, r.Row, r.Name)
@@ -119,7 +119,7 @@ func ranges(rows []int) string {
 	return strings.Join(parts, ",")
 }
 
-func (t *testing) junit(found []report) error {
+func (t *testCommand) junit(found []report) error {
 	var suites []reports.Suite
 	for i := range found {
 		suites = append(suites, t.junitSuite(&found[i]))
@@ -128,7 +128,7 @@ func (t *testing) junit(found []report) error {
 }
 
 // junitSuite converts tests to cases. Each problem, and coverage that is too low, becomes a failing case.
-func (t *testing) junitSuite(r *report) reports.Suite {
+func (t *testCommand) junitSuite(r *report) reports.Suite {
 	s := reports.Suite{Name: r.Policy, File: r.File}
 	for _, each := range r.Tests {
 		s.Cases = append(s.Cases, reports.Case{
@@ -145,12 +145,12 @@ func (t *testing) junitSuite(r *report) reports.Suite {
 	return s
 }
 
-func (t *testing) lowCoverage(r *report) string {
+func (t *testCommand) lowCoverage(r *report) string {
 	return fmt.Sprintf("%s %% are covered, less than %s %%; not evaluated: rows %s", percent(r.Coverage.Percent), percent(t.minimum), ranges(r.Coverage.NotCovered))
 }
 
 // sarif has the problems, the tests that failed, and coverage that is too low.
-func (t *testing) sarif(found []report) *reports.Sarif {
+func (t *testCommand) sarif(found []report) *reports.Sarif {
 	var all []reports.Finding
 	for i := range found {
 		r := &found[i]

@@ -133,8 +133,8 @@ func shortText(operands []*ast.Term) error {
 	return nil
 }
 
-// utc is for functions that take a time as a number or as [number, zone, …].
-func utc(operands []*ast.Term) error {
+// zoned is for functions that take a time as a number or as [number, zone, …].
+func zoned(operands []*ast.Term) error {
 	for _, operand := range operands {
 		parts, ok := operand.Value.(*ast.Array)
 		if !ok {
@@ -149,8 +149,10 @@ func utc(operands []*ast.Term) error {
 			}
 		}
 		if parts.Len() > 1 {
-			if zone, ok := parts.Elem(1).Value.(ast.String); ok && zone != "" && zone != "UTC" {
-				return errors.New("the only time zone is UTC")
+			if zone, ok := parts.Elem(1).Value.(ast.String); ok {
+				if err := CheckZone(string(zone)); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -105,8 +105,8 @@ var builtins = []builtin{
 
 	// Parsing and formatting of times. Time zones other than UTC are files of the host that evaluates.
 	{name: "time.parse_ns", before: shortText}, {name: "time.parse_rfc3339_ns", before: shortText}, {name: "time.parse_duration_ns", before: shortText},
-	{name: "time.add_date", before: numbers}, {name: "time.date", before: utc}, {name: "time.clock", before: utc},
-	{name: "time.diff", before: utc}, {name: "time.format", before: utc}, {name: "time.weekday", before: utc},
+	{name: "time.add_date", before: numbers}, {name: "time.date", before: zoned}, {name: "time.clock", before: zoned},
+	{name: "time.diff", before: zoned}, {name: "time.format", before: zoned}, {name: "time.weekday", before: zoned},
 
 	// Network addresses.
 	{name: "net.cidr_contains", before: shortText}, {name: "net.cidr_intersects", before: shortText}, {name: "net.cidr_is_valid", before: shortText},

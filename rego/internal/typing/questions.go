@@ -9,6 +9,8 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/types"
+
+	"github.com/vmstencil/stencil/rego/internal/sandbox"
 )
 
 func jsonNumber(i int) json.Number { return json.Number(strconv.Itoa(i)) }
@@ -295,13 +297,16 @@ func isParameters(ref ast.Ref) bool {
 	return len(ref) > 1 && ref[0].Equal(ast.DefaultRootDocument) && ref[1].Equal(ast.StringTerm("parameters"))
 }
 
-// zone finds time zones that fail when the policy is evaluated, in [nanoseconds, zone] and [nanoseconds, zone, layout]: policies have UTC only.
+// zone finds time zones that fail when the policy is evaluated, in [nanoseconds, zone] and [nanoseconds, zone, layout]. Names that are computed are checked
+// when the policy is evaluated.
 func (c *checker) zone(s scope, operand *ast.Term) {
 	array, ok := operand.Value.(*ast.Array)
 	if !ok || array.Len() < 2 {
 		return
 	}
-	if name, ok := array.Elem(1).Value.(ast.String); ok && name != "" && name != "UTC" {
-		c.find(s, Finding{Location: array.Elem(1).Location, Message: "the only time zone is UTC"})
+	if name, ok := array.Elem(1).Value.(ast.String); ok {
+		if err := sandbox.CheckZone(string(name)); err != nil {
+			c.find(s, Finding{Location: array.Elem(1).Location, Message: err.Error()})
+		}
 	}
 }

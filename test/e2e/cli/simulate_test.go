@@ -42,7 +42,7 @@ deny contains "it has no description" if not input.object.metadata.annotations.d
 
 // simulated is the part of the output that the tests check.
 type simulated struct {
-	Evaluated               int `json:"judged"`
+	Evaluated               int `json:"evaluated"`
 	Denied, Warned, Audited int
 	Objects                 []struct {
 		Kind, Namespace, Name      string

@@ -5,6 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -108,9 +112,24 @@ func TestWhatDoesNotCompileIsNotStored(t *testing.T) {
 	}
 }
 
-func TestAPolicyWhoseTestsFailIsStoredAndNotInForce(t *testing.T) {
+func TestAFirstVersionWhoseTestsFailIsRejected(t *testing.T) {
 	spec := "tests:\n" + fixture("the machine is refused", "other", `deny: ["no failing here"]`)
-	told := applied(t, "failing", spec, denies("failing"))
+	got := kubectl(t, policy("failing", spec, denies("failing")), "apply", "-f", "-")
+	for _, want := range []string{"1 of 1 tests fail, and no earlier version is active", `test "the machine is refused"`, v1alpha1.AnnotationStoreFailing} {
+		if got.Code == 0 || !strings.Contains(got.Stderr, want) {
+			t.Errorf("exit code %d, want a denial with %q, got %q", got.Code, want, got.Stderr)
+		}
+	}
+	if left := kubectl(t, "", "get", "vmpol", "failing"); left.Code == 0 {
+		t.Error("it is stored")
+	}
+}
+
+func TestAPolicyWhoseTestsFailIsStoredWithAnAnnotationAndNotActive(t *testing.T) {
+	spec := "tests:\n" + fixture("the machine is refused", "other", `deny: ["no failing here"]`)
+	t.Cleanup(func() { must(t, "", "delete", "vmpol", "failing", "--ignore-not-found") })
+	manifest := gen.Manifest(gen.Policy("failing", denies("failing")+"\n", gen.Spec(spec), gen.Annotation(v1alpha1.AnnotationStoreFailing, "true")))
+	told := harness.Must(t, stencil.Plane, nil, manifest, "apply", "-f", "-").Stderr
 	for _, want := range []string{"1 of 1 tests fail", `test "the machine is refused"`} {
 		if !strings.Contains(told, want) {
 			t.Errorf("want a warning with %q, got %q", want, told)
@@ -121,6 +140,51 @@ func TestAPolicyWhoseTestsFailIsStoredAndNotInForce(t *testing.T) {
 		t.Errorf("status: %+v", object.Status)
 	}
 	passes(t, "failing", "")
+}
+
+// TestAPolicyIsTriedOnStoredVMs applies versions of a policy beside stored VMs, as the admin, and as a user who may write policies only.
+func TestAPolicyIsTriedOnStoredVMs(t *testing.T) {
+	namespace := harness.Namespace(t, stencil.Plane, "tried")
+	must(t, gen.Manifest(
+		gen.VM("small", gen.InNamespace(namespace), gen.Label("size", "1"), gen.RunStrategy("Halted"), gen.Spec("template: {spec: {domain: {devices: {}}}}")),
+		gen.VM("large", gen.InNamespace(namespace), gen.Label("size", "9"), gen.RunStrategy("Halted"), gen.Spec("template: {spec: {domain: {devices: {}}}}")),
+	), "apply", "-f", "-")
+	spec := "match: {operations: [CREATE], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + namespace + "}}}"
+	larger := func(than int) string {
+		return fmt.Sprintf("package tried\n\ndeny contains \"too large\" if to_number(input.object.metadata.labels.size) > %d\n", than)
+	}
+	if told := applied(t, "tried", spec, larger(10)); told != "" {
+		t.Errorf("a policy that allows all: %s", told)
+	}
+	active(t, "tried")
+	want := "Warning: this version newly denies 1 of all 2 stored VirtualMachines that the policy selects, if they were created now: " + namespace + "/large\n"
+	if told := applied(t, "tried", spec, larger(5)); told != want {
+		t.Errorf("got  %swant %s", told, want)
+	}
+	harness.Eventually(t, "the second version is active", func() error {
+		if status := get(t, "tried").Status; status.ActiveGeneration != 2 {
+			return fmt.Errorf("active is generation %d", status.ActiveGeneration)
+		}
+		return nil
+	})
+	want = "Warning: this version newly denies 1 of all 2 stored VirtualMachines that the policy selects, if they were created now: " + namespace + "/small\n"
+	if told := applied(t, "tried", spec, larger(0)); told != want {
+		t.Errorf("got  %swant %s", told, want)
+	}
+	author := harness.User(t, stencil.Plane, "author")
+	harness.Grant(t, stencil.Plane, author, "", rbacv1.PolicyRule{
+		APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"virtualmachinepolicies"}, Verbs: []string{"*"},
+	})
+	want = "Warning: this version newly denies 2 of all 2 stored VirtualMachines that the policy selects, if they were created now\n"
+	if got := harness.Kubectl(t, stencil.Plane, author, policy("other", spec, larger(0)), "create", "--dry-run=server", "-f", "-"); got.Code != 0 || got.Stderr != want {
+		t.Errorf("for a user who may not list VirtualMachines: %d %s", got.Code, got.Stderr)
+	}
+
+	must(t, "", "label", "-n", namespace, "vm", "small", "--overwrite", "size=one")
+	got := kubectl(t, policy("other", spec, larger(3)), "create", "-f", "-")
+	if want := "it cannot be evaluated for the stored VirtualMachine " + namespace + "/small (CREATE): 3:30: to_number failed"; got.Code == 0 || !strings.Contains(got.Stderr, want) {
+		t.Errorf("exit code %d, want a denial with %q:\n%s", got.Code, want, got.Stderr)
+	}
 }
 
 func TestTheLastGoodVersionStaysInForce(t *testing.T) {

@@ -1,0 +1,60 @@
+package rego
+
+import (
+	"testing"
+	"time"
+)
+
+func TestReadsTime(t *testing.T) {
+	for name, tc := range map[string]struct {
+		body string
+		want bool
+	}{
+		"a rule about the object":         {`input.object.metadata.labels.owner == "x"`, false},
+		"a rule about the user":           {`input.request.userInfo.username == "x"`, false},
+		"the time":                        {`time.parse_rfc3339_ns(input.request.time) > 1`, true},
+		"the time in brackets":            {`input["request"]["time"] == "x"`, true},
+		"the time of an object":           {`time.parse_rfc3339_ns(input.object.metadata.creationTimestamp) > 1`, false},
+		"the request as a whole":          {`r := input.request; r.time == "x"`, true},
+		"the input as a whole":            {`walk(input, [_, "x"])`, true},
+		"a computed field of the request": {`some k in ["time"]; input.request[k] == "x"`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := mustCompile(t, Definition{Name: "p", Source: "package p\n\ndeny contains \"x\" if {\n\t" + tc.body + "\n}\n"})
+			if got := policy.ReadsTime(); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+			other, err := policy.WithParameters(nil)
+			if err != nil || other.ReadsTime() != tc.want {
+				t.Errorf("with other parameters: %v", err)
+			}
+		})
+	}
+}
+
+// TestTimeZones is about a rule for the night of Zurich, where it is an hour later than in UTC, and in summer two.
+func TestTimeZones(t *testing.T) {
+	policy := mustCompile(t, Definition{Name: "p", Source: "package p\n\n" +
+		"deny contains sprintf(\"it is %d h on %s\", [hour, time.weekday([now, zone])]) if {\n\thour := time.clock([now, zone])[0]\n\thour >= 22\n}\n\n" +
+		"zone := \"Europe/Zurich\"\n\nnow := time.parse_rfc3339_ns(input.request.time)\n"})
+	for at, want := range map[string]string{
+		"2026-01-15T20:30:00Z": "",
+		"2026-01-15T21:30:00Z": "it is 22 h on Thursday",
+		"2026-07-15T20:30:00Z": "it is 22 h on Wednesday",
+		"2026-07-15T22:30:00Z": "",
+	} {
+		d := vmDocument(t)
+		var err error
+		if d.Request.Time, err = time.Parse(time.RFC3339, at); err != nil {
+			t.Fatal(err)
+		}
+		result, err := policy.Evaluate(t.Context(), mustInput(t, d))
+		got := ""
+		for _, finding := range result.Deny {
+			got += finding.Message
+		}
+		if err != nil || got != want {
+			t.Errorf("%s: got %q, %v, want %q", at, got, err, want)
+		}
+	}
+}
