@@ -46,7 +46,9 @@ func sealedVolumes(t *testing.T, disks map[string][]byte, task *transfer.Task) *
 
 func TestDisksAreExamined(t *testing.T) {
 	unsealed, sealed := sealImage(t, "ext4-var"), sealImage(t, "ext4-sealed")
-	disk := func(name string, content []byte) transfer.Disk { return transfer.Disk{Name: name, Size: int64(len(content))} }
+	disk := func(name string, content []byte) transfer.Disk {
+		return transfer.Disk{Name: name, Size: int64(len(content))}
+	}
 	for _, tc := range []struct {
 		name  string
 		disks []transfer.Disk

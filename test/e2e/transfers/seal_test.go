@@ -1,6 +1,7 @@
 package transfers_test
 
 import (
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -32,7 +33,7 @@ func TestAnImportReportsADiskThatIsNotSealed(t *testing.T) {
 	}
 	defer expanded.Close()
 	disk := make([]byte, 64<<20)
-	if _, err := io.ReadFull(expanded, disk); err != nil && err != io.ErrUnexpectedEOF {
+	if _, err := io.ReadFull(expanded, disk); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Fatal(err)
 	}
 	s := open(t)
