@@ -30,6 +30,8 @@ type State struct {
 	Disks []Progress `json:"disks,omitempty"`
 	// Warnings are sentences for users.
 	Warnings []string `json:"warnings,omitempty"`
+	// Seal is about the disks that an import has written.
+	Seal *Seal `json:"seal,omitempty"`
 	// Digest (sha256:HEX) and Size are those of the exported package.
 	Digest string `json:"digest,omitempty"`
 	Size   int64  `json:"size,omitempty"`

@@ -201,8 +201,8 @@ func Setup(mgr manager.Manager, o Options) error {
 			Handler: approvals.New(approvals.Options{Templates: o.Templates, Namespaces: o.Approvals, ExcludedNamespaces: []string{o.Namespace}}),
 		},
 		{
-			Name:    "policies",
-			Path:    "/validate-virtualmachinepolicy",
+			Name: "policies",
+			Path: "/validate-virtualmachinepolicy",
 			Handler: policies.New(policies.Options{
 				Policies:    o.Policies,
 				Permissions: permissions,

@@ -25,6 +25,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/policy"
 	"github.com/vmstencil/stencil/cmd/stencilctl/process"
 	"github.com/vmstencil/stencil/cmd/stencilctl/revisions"
+	"github.com/vmstencil/stencil/cmd/stencilctl/seal"
 )
 
 // version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
@@ -77,6 +78,7 @@ Exit codes: 0 success; 1 there are findings, such as a policy that denies; 2 the
 		image.NewCommand(streams),
 		ova.NewCommand(streams),
 		oci.NewCommand(streams),
+		seal.NewCommand(streams),
 		revisions.NewCommand(streams),
 		install.NewCommand(streams),
 	)

@@ -61,7 +61,11 @@ func (m *Mover) work(ctx context.Context) error {
 	case transfer.Inspect:
 		return m.inspect(ctx)
 	case transfer.Import:
-		return m.importDisks(ctx)
+		if err := m.importDisks(ctx); err != nil {
+			return err
+		}
+		m.seal(ctx)
+		return nil
 	case transfer.Export:
 		return m.export(ctx)
 	}

@@ -208,8 +208,10 @@ func (r *Reconciler) expect(name types.NamespacedName, t *templatecache.Template
 		return
 	}
 	conditions := status.Conditions
-	if compliance := meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionPolicyCompliant); compliance != nil {
-		conditions = append(slices.Clone(conditions), *compliance)
+	for _, kind := range []string{v1beta1.ConditionPolicyCompliant, v1beta1.ConditionSealed} {
+		if others := meta.FindStatusCondition(t.Conditions(), kind); others != nil {
+			conditions = append(slices.Clone(conditions), *others)
+		}
 	}
 	r.echoes[name] = r.digest(t, conditions, templatecache.Digest(&status.TemplateSources))
 }

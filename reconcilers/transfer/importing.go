@@ -41,8 +41,12 @@ type importing struct {
 func (r *Imports) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object := &v1beta1.VirtualMachineTemplateImport{}
 	found, err := get(ctx, r.manager, request.Namespace, request.Name, object)
+	acknowledged := false
+	if found && ended(object.Status.Phase) {
+		acknowledged = acknowledgementChanged(object)
+	}
 	// The garbage collector deletes the objects of an import that is deleted.
-	if err != nil || !found || object.DeletionTimestamp != nil || ended(object.Status.Phase) {
+	if err != nil || !found || object.DeletionTimestamp != nil || ended(object.Status.Phase) && !acknowledged {
 		if err == nil {
 			r.slots.leave(place{directionImport, request.NamespacedName})
 		}
@@ -53,6 +57,9 @@ func (r *Imports) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{}, err
 	}
 	i := &importing{s, object}
+	if acknowledged {
+		return reconcile.Result{}, i.acknowledge(ctx)
+	}
 	return s.drive(ctx, i.step, i.clear)
 }
 
@@ -231,6 +238,7 @@ func (i *importing) transfer(ctx context.Context) (time.Duration, error) {
 		return pollInterval, nil
 	}
 	i.object.Status.Warnings = append(i.object.Status.Warnings, seen.state.Warnings...)
+	i.sealed(seen.state.Seal)
 	i.object.Status.Percent = 100
 	i.progressing(v1beta1.TransferPublishing, v1beta1.ReasonReconciling, "creating the template")
 	// That all digests are verified is stored before the mover, which reports it, is gone.
@@ -318,6 +326,10 @@ func (i *importing) publish(ctx context.Context) (time.Duration, error) {
 	}
 	if err := i.clean(ctx); err != nil {
 		return 0, err
+	}
+	if err := i.sealTemplate(ctx, template); err != nil {
+		// It is a report, and must not hold the import up.
+		i.event(corev1.EventTypeWarning, "SealNotReported", err.Error())
 	}
 	now := metav1.NewTime(i.clock.Now())
 	i.object.Status.TemplateRef, i.object.Status.CompletionTime = &corev1.LocalObjectReference{Name: template.Name}, &now

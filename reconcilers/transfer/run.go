@@ -18,6 +18,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/internal/excerpt"
+	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/transfer"
 )
 
@@ -50,10 +51,12 @@ type runner struct {
 	keys             *keys
 	movers           movers
 	slots            *slots
-	settings         Settings
-	recorder         events.EventRecorder
-	metrics          *metrics
-	clock            clock.PassiveClock
+	// statuses writes conditions of templates.
+	statuses *statuswriter.Writer
+	settings Settings
+	recorder events.EventRecorder
+	metrics  *metrics
+	clock    clock.PassiveClock
 }
 
 func newRunner(o Options) (*runner, error) {
@@ -80,8 +83,12 @@ func newRunner(o Options) (*runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	statuses, err := statuswriter.New(o.Config)
+	if err != nil {
+		return nil, err
+	}
 	return &runner{
-		manager: own, cluster: cluster, keys: &keys{secrets: typed.CoreV1().Secrets(o.Settings.Namespace), name: o.KeySecret}, slots: waiting,
+		statuses: statuses, manager: own, cluster: cluster, keys: &keys{secrets: typed.CoreV1().Secrets(o.Settings.Namespace), name: o.KeySecret}, slots: waiting,
 		settings: o.Settings, recorder: o.Recorder, metrics: m, clock: o.Clock,
 	}, nil
 }

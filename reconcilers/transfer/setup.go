@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/cache/watching"
 	"github.com/vmstencil/stencil/reconcilers/internal/expansion"
@@ -69,7 +70,11 @@ func watch(mgr manager.Manager, resource string) (source.Source, error) {
 		index := watching.NewIndex(watching.Options[*metav1.PartialObjectMetadata, metav1.ObjectMeta]{
 			Kind: resource,
 			Convert: func(object *metav1.PartialObjectMetadata, _ metav1.ObjectMeta, _ bool) (metav1.ObjectMeta, error) {
-				return metav1.ObjectMeta{UID: object.UID, Generation: object.Generation, DeletionTimestamp: object.DeletionTimestamp}, nil
+				converted := metav1.ObjectMeta{UID: object.UID, Generation: object.Generation, DeletionTimestamp: object.DeletionTimestamp}
+				if value, found := object.Annotations[contract.AnnotationSealAcknowledged]; found {
+					converted.Annotations = map[string]string{contract.AnnotationSealAcknowledged: value}
+				}
+				return converted, nil
 			},
 			Equal: func(before, after metav1.ObjectMeta) bool { return equality.Semantic.DeepEqual(before, after) },
 			Changed: func(update watching.Update[metav1.ObjectMeta]) {

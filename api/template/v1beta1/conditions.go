@@ -28,6 +28,12 @@ const (
 	// VirtualMachine. Its message names the missing parts.
 	ConditionComplete = "Complete"
 
+	// ConditionSealed is false on an import, and on the template that it has created, if
+	// a disk contains what identifies one VM: a machine ID, SSH keys, state of
+	// cloud-init, leases. It is Unknown if a part of a disk was not examined. Its message
+	// has paths, and never the content of files.
+	ConditionSealed = "Sealed"
+
 	// ConditionSecretsFound is true on a request if the cloud-init data of the
 	// VirtualMachine contains passwords or private keys. Its message names their fields,
 	// and never their values.
@@ -41,6 +47,22 @@ const (
 	ReasonInvalidConfiguration = "InvalidConfiguration"
 	ReasonFailed               = "Failed"
 	ReasonWaiting              = "Waiting"
+)
+
+// Reasons of the condition Sealed.
+const (
+	// ReasonSealed is the reason of disks on which nothing was found.
+	ReasonSealed = "Sealed"
+
+	// ReasonNotSealed is the reason of disks on which something was found.
+	ReasonNotSealed = "NotSealed"
+
+	// ReasonNotExamined is the reason of disks of which a part was not examined.
+	ReasonNotExamined = "NotExamined"
+
+	// ReasonAcknowledged replaces NotSealed and NotExamined on an import with the
+	// annotation template.kubevirt.io/seal-acknowledged.
+	ReasonAcknowledged = "Acknowledged"
 )
 
 // Reasons of the condition PolicyCompliant.

@@ -302,7 +302,7 @@ type VirtualMachineTemplateImportStatus struct {
 	// +optional
 	Percent int32 `json:"percent,omitempty"`
 
-	// Conditions are the observations; the types are Ready and Progressing.
+	// Conditions are the observations; the types are Ready, Progressing and Sealed.
 	//
 	// +optional
 	// +listType=map

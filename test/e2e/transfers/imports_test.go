@@ -39,8 +39,14 @@ spec:
 // appliance packs an OVA with the command line, and returns its bytes and those of its disk.
 func appliance(t *testing.T) (ova, disk []byte) {
 	t.Helper()
-	folder := t.TempDir()
 	disk = content(9)
+	return packed(t, disk), disk
+}
+
+// packed packs an OVA with a disk.
+func packed(t *testing.T, disk []byte) (ova []byte) {
+	t.Helper()
+	folder := t.TempDir()
 	for name, text := range map[string][]byte{"appliance.yaml": []byte(template), "appliance-root.raw": disk} {
 		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
 			t.Fatal(err)
@@ -50,18 +56,18 @@ func appliance(t *testing.T) (ova, disk []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packed := filepath.Join(t.TempDir(), "appliance.ova")
-	ran, err := stencilctl.Command{Binary: binary, Line: "ova convert", Arguments: []string{folder, "--output-file", packed, "-p", "NAME=appliance"}}.Run(t.Context())
+	path := filepath.Join(t.TempDir(), "appliance.ova")
+	ran, err := stencilctl.Command{Binary: binary, Line: "ova convert", Arguments: []string{folder, "--output-file", path, "-p", "NAME=appliance"}}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if ran.Code != 0 {
 		t.Fatal(ran.Problems)
 	}
-	if ova, err = os.ReadFile(packed); err != nil {
+	if ova, err = os.ReadFile(path); err != nil {
 		t.Fatal(err)
 	}
-	return ova, disk
+	return ova
 }
 
 // TestAnImportThatFailsLeavesNothing tests sources that are not what they should be.

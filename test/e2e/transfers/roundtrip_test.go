@@ -3,6 +3,7 @@ package transfers_test
 import (
 	"bytes"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/vmstencil/stencil/test/harness"
@@ -45,6 +46,10 @@ func TestATemplateSurvivesItsPackage(t *testing.T) {
 			})
 			s.imports(t, "again", `{"templateName": "golden", "source": `+tc.source(t, e, whole)+`}`)
 			s.reaches(t, "vmti", "again", "{.status.phase}", "Succeeded")
+			// The disk has random bytes.
+			if got := s.sealed(t, "vmti", "again"); !strings.HasPrefix(got, "Unknown NotExamined ") || !strings.HasSuffix(got, ": there is no partition table and no known file system") {
+				t.Errorf("the import has the condition %s", got)
+			}
 			if got := s.boots(t, "golden", "web-2"); !bytes.Equal(got, disk) {
 				t.Error("the disk of the new VM has other bytes")
 			}
