@@ -95,7 +95,7 @@ func TestTasksThatCannotBeWorkedOn(t *testing.T) {
 		"no package":                       {transfer.Task{Stage: transfer.Export}, "the task has no package with the name of a file and a token"},
 		"a package that leads elsewhere":   {transfer.Task{Stage: transfer.Export, Package: &transfer.Package{File: "../a", DownloadToken: "a"}}, "the task has no package with the name of a file and a token"},
 		"a network that is none":           {transfer.Task{Stage: transfer.Inspect, AllowedNetworks: []string{"a"}, Source: &v1beta1.ImportSource{HTTP: &v1beta1.ImportSourceHTTP{URL: "http://a"}}}, `the allowed network "a": netip.ParsePrefix("a"): no '/'`},
-		"a volume that is not mounted":     {transfer.Task{Stage: transfer.Inspect, Source: &v1beta1.ImportSource{PVC: &v1beta1.ImportSourcePVC{Path: "a"}}}, "the volume of the source is not mounted"},
+		"a volume that is not mounted":     {transfer.Task{Stage: transfer.Inspect, Source: &v1beta1.ImportSource{PVC: &v1beta1.ImportSourcePVC{Path: "a"}}}, "the volume with the package is not mounted"},
 		"an image that is not a reference": {transfer.Task{Stage: transfer.Inspect, Source: &v1beta1.ImportSource{Registry: &v1beta1.ImportSourceRegistry{Image: "web"}}}, "the image of the source: could not parse reference: web; want HOST/REPOSITORY:TAG or HOST/REPOSITORY@sha256:DIGITS"},
 	} {
 		t.Run(name, func(t *testing.T) {
