@@ -5,6 +5,9 @@ import "github.com/vmstencil/stencil/seal/internal/inode"
 // machineIDSize is the size of a machine ID in bytes. A file with fewer has none: it is empty, or has the word "uninitialized".
 const machineIDSize = 32
 
+// superuser is the home of the guest's superuser.
+const superuser = "/root"
+
 // rule is a kind of files that identify a VM.
 type rule struct {
 	// path is that in the system. A * stands for any characters of one name.
@@ -24,8 +27,8 @@ var rules = []rule{
 	// It is a link to /etc/machine-id otherwise.
 	{path: "/var/lib/dbus/machine-id", reason: "machine ID", size: machineIDSize, link: true},
 	{path: "/etc/ssh/ssh_host_*_key", reason: "SSH host key", size: 1},
-	{path: "/root/.ssh/authorized_keys", reason: "authorized SSH keys", size: 1},
-	{path: "/root/.ssh/authorized_keys2", reason: "authorized SSH keys", size: 1},
+	{path: superuser + "/.ssh/authorized_keys", reason: "authorized SSH keys", size: 1},
+	{path: superuser + "/.ssh/authorized_keys2", reason: "authorized SSH keys", size: 1},
 	{path: "/home/*/.ssh/authorized_keys", reason: "authorized SSH keys", size: 1},
 	{path: "/home/*/.ssh/authorized_keys2", reason: "authorized SSH keys", size: 1},
 	{path: "/var/lib/cloud/instance", reason: "state of cloud-init", any: true},

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/vmstencil/stencil/internal/outbound"
@@ -36,9 +35,11 @@ func (m *Mover) push(ctx context.Context) error {
 		return err
 	}
 	for _, blob := range made.Blobs() {
-		err := repository.Upload(ctx, blob, func(ctx context.Context, w io.Writer, offset int64) error {
-			return copyFrom(ctx, made, blob, w, offset)
-		}, func(int64) {})
+		content := registry.Reopened(func(ctx context.Context) (io.ReadCloser, error) {
+			content, err := made.layer(ctx, blob)
+			return readCloser{&interruptible{ctx, content}, content}, err
+		})
+		err := repository.Upload(ctx, blob, content, func(int64) {})
 		if err != nil {
 			return m.unsent(err)
 		}
@@ -50,17 +51,10 @@ func (m *Mover) push(ctx context.Context) error {
 	return nil
 }
 
-// copyFrom writes a blob from a byte on. What is skipped is verified too.
-func copyFrom(ctx context.Context, from *artifact, blob v1.Descriptor, w io.Writer, offset int64) error {
-	content, err := from.layer(ctx, blob)
-	if err != nil {
-		return err
-	}
-	stream := &interruptible{ctx, content}
-	if _, err = io.CopyN(io.Discard, stream, offset); err == nil {
-		_, err = io.Copy(w, stream)
-	}
-	return errors.Join(err, content.Close())
+// readCloser is a reader with the closer of another.
+type readCloser struct {
+	io.Reader
+	io.Closer
 }
 
 // unsent makes an error of a registry one of the target.

@@ -1,16 +1,14 @@
 package mover
 
 import (
-	"bytes"
-	"io"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/seal"
 	"github.com/vmstencil/stencil/transfer"
 )
@@ -18,16 +16,7 @@ import (
 // sealImage is a disk of the tests of package seal.
 func sealImage(t *testing.T, name string) []byte {
 	t.Helper()
-	d, err := zstd.NewReader(bytes.NewReader(read(t, "../../seal/testdata/"+name+".zst")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	raw, err := io.ReadAll(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return raw
+	return testfile.Expand(t, "../../seal/testdata/"+name+".zst")
 }
 
 // sealedVolumes is a mover whose volumes have disks.

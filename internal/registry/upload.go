@@ -20,6 +20,20 @@ import (
 // Content writes a blob from a byte on.
 type Content func(ctx context.Context, w io.Writer, offset int64) error
 
+// Reopened is the content of a blob that is opened for each attempt. What is skipped is read, and with a verifying reader verified too.
+func Reopened(open func(ctx context.Context) (io.ReadCloser, error)) Content {
+	return func(ctx context.Context, w io.Writer, offset int64) error {
+		blob, err := open(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err = io.CopyN(io.Discard, blob, offset); err == nil {
+			_, err = io.Copy(w, blob)
+		}
+		return errors.Join(err, blob.Close())
+	}
+}
+
 // Upload writes a blob, unless the repository has it. An upload that is cut, also one of an earlier command, continues with the bytes that the registry has
 // not received. progress receives the number of bytes that were sent.
 func (r *Repository) Upload(ctx context.Context, d v1.Descriptor, content Content, progress func(done int64)) error {

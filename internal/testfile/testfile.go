@@ -2,18 +2,40 @@
 package testfile
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 )
 
 // Read returns the content of a file.
 func Read(t testing.TB, path string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// Expand returns the content of a file that is compressed by zstd.
+func Expand(t testing.TB, path string) []byte {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	expanded, err := zstd.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer expanded.Close()
+	content, err := io.ReadAll(expanded)
 	if err != nil {
 		t.Fatal(err)
 	}

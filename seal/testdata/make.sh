@@ -6,10 +6,11 @@ PATH="$PATH:/usr/sbin:/sbin"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 here=$PWD
+superuser=root
 
 # Names, of which /etc has so many that it needs a tree, and one is longer than the others.
 unsealed() {
-	mkdir -p "$1/etc/ssh" "$1/root/.ssh" "$1/home/ann/.ssh" "$1/home/bob" "$1/boot"
+	mkdir -p "$1/etc/ssh" "$1/$superuser/.ssh" "$1/home/ann/.ssh" "$1/home/bob" "$1/boot"
 	mkdir -p "$1/var/lib/cloud/instances/i-0123" "$1/var/lib/dhcp" "$1/var/lib/dhclient" "$1/var/lib/dbus" "$1/var/lib/NetworkManager" "$1/var/lib/systemd"
 	echo 0123456789abcdef0123456789abcdef >"$1/etc/machine-id"
 	ln -s /etc/machine-id "$1/var/lib/dbus/machine-id"
@@ -17,7 +18,7 @@ unsealed() {
 		echo secret >"$1/etc/ssh/ssh_host_${type}_key"
 		echo public >"$1/etc/ssh/ssh_host_${type}_key.pub"
 	done
-	: >"$1/root/.ssh/authorized_keys"
+	: >"$1/$superuser/.ssh/authorized_keys"
 	echo key >"$1/home/ann/.ssh/authorized_keys"
 	ln -s /var/lib/cloud/instances/i-0123 "$1/var/lib/cloud/instance"
 	echo lease >"$1/var/lib/dhcp/dhclient.eth0.leases"
@@ -27,10 +28,10 @@ unsealed() {
 }
 
 sealed() {
-	mkdir -p "$1/etc/ssh" "$1/root/.ssh" "$1/home/ann" "$1/var/lib/cloud/instances" "$1/var/lib/dbus"
+	mkdir -p "$1/etc/ssh" "$1/$superuser/.ssh" "$1/home/ann" "$1/var/lib/cloud/instances" "$1/var/lib/dbus"
 	echo uninitialized >"$1/etc/machine-id"
 	ln -s /etc/machine-id "$1/var/lib/dbus/machine-id"
-	: >"$1/root/.ssh/authorized_keys"
+	: >"$1/$superuser/.ssh/authorized_keys"
 }
 
 # The file that mkfs.xfs -p reads.

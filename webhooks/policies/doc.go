@@ -5,6 +5,6 @@
 // status reports the reason, and the earlier version stays active. A first version that denies has no version to fall back to, and is rejected.
 //
 // A version that denies is tried, before it is stored: on a synthetic object of each of its kinds, and on a sample of the stored VirtualMachines that it
-// selects. If the evaluation of its module fails on one, the version is rejected. If it denies a VirtualMachine that the active version allows, a warning
-// says so.
+// selects. If the evaluation of its module fails on one, the version is rejected. VirtualMachines that it denies and the active version allows are in a
+// warning.
 package policies

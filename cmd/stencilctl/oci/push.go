@@ -157,16 +157,13 @@ func (p *pushing) origin(ctx context.Context, from string) (*origin, error) {
 		return nil, errors.Join(marked(from, err), f.closer())
 	}
 	o.content = func(ctx context.Context, disk oci.Disk, w io.Writer, offset int64) error {
-		blob, err := f.layout.Blob(disk.Layer)
-		if err != nil {
-			return err
-		}
-		// What is skipped is verified, too.
-		stream := files.Interruptible(ctx, blob)
-		if _, err = io.CopyN(io.Discard, stream, offset); err == nil {
-			_, err = io.Copy(w, stream)
-		}
-		return errors.Join(err, blob.Close())
+		return registry.Reopened(func(ctx context.Context) (io.ReadCloser, error) {
+			blob, err := f.layout.Blob(disk.Layer)
+			return struct {
+				io.Reader
+				io.Closer
+			}{files.Interruptible(ctx, blob), blob}, err
+		})(ctx, w, offset)
 	}
 	return o, nil
 }

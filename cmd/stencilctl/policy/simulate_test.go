@@ -90,7 +90,7 @@ func TestSimulateHasTheOrderOfTheCluster(t *testing.T) {
 		fmt.Fprintf(&want, "VirtualMachine ns-%d/vm-%d (CREATE): denied\n  deny odd (medium): two cores\n  odd: deny\n", i/100, i)
 	}
 	fmt.Fprintf(&want, "%d objects were evaluated: %d would be denied, 0 warned about, 0 only recorded\n", many, many/2)
-	// On a busy host a note says that a cluster would have ended an evaluation.
+	// On a busy host there are notes about evaluations that take longer than a cluster permits.
 	if got := notes.ReplaceAllString(table.String(), ""); got != want.String() {
 		t.Errorf("got:\n%.2000s\nwant:\n%.2000s", got, want.String())
 	}

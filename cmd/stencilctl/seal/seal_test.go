@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	command "github.com/vmstencil/stencil/cmd/stencilctl/seal"
@@ -25,23 +23,8 @@ func disks(t *testing.T, names ...string) {
 	t.Helper()
 	folder := t.TempDir()
 	for _, name := range names {
-		from, err := os.Open(filepath.Join("..", "..", "..", "seal", "testdata", name+".zst"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer from.Close()
-		expanded, err := zstd.NewReader(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer expanded.Close()
-		raw, err := io.ReadAll(expanded)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, name+".raw"), raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		raw := testfile.Expand(t, filepath.Join("..", "..", "..", "seal", "testdata", name+".zst"))
+		testfile.Write(t, filepath.Join(folder, name+".raw"), raw)
 	}
 	t.Chdir(folder)
 }

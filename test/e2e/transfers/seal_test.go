@@ -1,13 +1,10 @@
 package transfers_test
 
 import (
-	"errors"
-	"io"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
+	"github.com/vmstencil/stencil/internal/testfile"
 
 	"github.com/vmstencil/stencil/test/harness"
 )
@@ -22,20 +19,8 @@ func (s *shop) sealed(t *testing.T, resource, name string) string {
 // TestAnImportReportsADiskThatIsNotSealed imports a disk with keys and a machine ID: the template is created all the same.
 func TestAnImportReportsADiskThatIsNotSealed(t *testing.T) {
 	t.Parallel()
-	file, err := os.Open("../../../seal/testdata/ext4.zst")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	expanded, err := zstd.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer expanded.Close()
 	disk := make([]byte, 64<<20)
-	if _, err := io.ReadFull(expanded, disk); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Fatal(err)
-	}
+	copy(disk, testfile.Expand(t, "../../../seal/testdata/ext4.zst"))
 	s := open(t)
 	s.imports(t, "web", `{"source": {"http": {"url": "`+offer(t, "appliance.ova", packed(t, disk))+`"}}}`)
 	s.reaches(t, "vmti", "web", "{.status.phase}", "Succeeded")
