@@ -89,20 +89,25 @@ func (f *fixture) makeWriters(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	names := make([]string, subjects)
-	for i := range names {
-		names[i] = fmt.Sprintf("%s-subject-%d", f.prefix, i)
-		if _, err := userVMs.Create(ctx, gen.VM(names[i], subject...), metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("creating a VirtualMachine to change: %w", err)
+	// Each kind changes its own, one after the other: on a slow machine, writes of the same object would conflict until they time out.
+	names, created := map[Kind][]string{}, 0
+	for _, kind := range []Kind{UpdateVMSpec, UpdateVMStatus, AnnotateVM} {
+		for range subjects {
+			name := fmt.Sprintf("%s-subject-%d", f.prefix, created)
+			if _, err := userVMs.Create(ctx, gen.VM(name, subject...), metav1.CreateOptions{}); err != nil {
+				return fmt.Errorf("creating a VirtualMachine to change: %w", err)
+			}
+			names[kind] = append(names[kind], name)
+			created++
 		}
 	}
 	f.writers = map[Kind]writer{
 		CreateVM:             {user.Name, createVM(userVMs, f.prefix+"-plain", gen.SmallSpec())},
 		CreateVMFromTemplate: {user.Name, createVM(userVMs, f.prefix+"-templated", gen.FromTemplate(f.options.Template))},
-		UpdateVMSpec:         {user.Name, updateVMSpec(userVMs, names)},
+		UpdateVMSpec:         {user.Name, updateVMSpec(userVMs, names[UpdateVMSpec])},
 		LabelNamespace:       {labeller.Name, label(labellerClient.Resource(namespaces), f.namespace)},
-		UpdateVMStatus:       {controllerUser, updateVMStatus(controllerVMs, names)},
-		AnnotateVM:           {controllerUser, annotate(controllerVMs, names)},
+		UpdateVMStatus:       {controllerUser, updateVMStatus(controllerVMs, names[UpdateVMStatus])},
+		AnnotateVM:           {controllerUser, annotate(controllerVMs, names[AnnotateVM])},
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ const (
 	maxConflicts = 10
 	// maxPending bounds how many writes have no answer at one time: all of requestTimeout at the default rate.
 	maxPending = 200
-	// subjects is how many VirtualMachines the updates are spread over.
+	// subjects is how many VirtualMachines the updates of a kind are spread over.
 	subjects = 4
 )
 

@@ -106,14 +106,14 @@ func (t *Traffic) run(ctx context.Context) {
 	t.cleanupErr = t.fixture.cleanUp(sent)
 }
 
-// write makes the n-th write and records its result.
+// write makes the n-th write, in its kind the n/len(Kinds)-th, and records its result.
 func (t *Traffic) write(ctx context.Context, n int) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	kind := t.options.Kinds[n%len(t.options.Kinds)]
 	writer := t.fixture.writers[kind]
 	began := time.Now()
-	conflicts, err := writer.write(ctx, n)
+	conflicts, err := writer.write(ctx, n/len(t.options.Kinds))
 	made := Write{Began: began, Took: time.Since(began), Kind: kind, User: writer.user, Conflicts: conflicts, Result: Classify(err)}
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

@@ -46,7 +46,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 	})
 	before := stored(t)
 
-	writes, err := traffic.Start(t.Context(), traffic.Options{Plane: stencil.Plane, Template: "golden/fedora", Rate: 10})
+	writes, err := traffic.Start(t.Context(), traffic.Options{Plane: stencil.Plane, Template: "golden/fedora", Rate: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
