@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,7 +24,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/uninstall"
 )
 
-// The times of leader election are twice those of controller-runtime. A leader that cannot renew its lease has to
+// The times of leader election are twice those of controller-runtime. A leader that loses its lease has to
 // exit, which removes a replica that serves webhooks, while no reconciler here is urgent.
 const (
 	leaseDuration = uninstall.LeaseDuration
@@ -44,11 +46,18 @@ func (o *options) metrics() metricsserver.Options {
 }
 
 // newManager returns a controller-runtime manager that can read only what the reconcilers need.
-func newManager(o *options, config *rest.Config) (manager.Manager, error) {
+func newManager(ctx context.Context, o *options, config *rest.Config) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, admissionregistrationv1.AddToScheme, apiregistrationv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("filling the scheme: %w", err)
+		}
+	}
+	var lease resourcelock.Interface
+	if o.leaderElect {
+		var err error
+		if lease, err = newLease(ctx, o, config); err != nil {
+			return nil, err
 		}
 	}
 	mgr, err := ctrl.NewManager(config, manager.Options{
@@ -62,17 +71,16 @@ func newManager(o *options, config *rest.Config) (manager.Manager, error) {
 			// A read of anything else is a programming error, and must not start a watch of the whole cluster.
 			ReaderFailOnMissingInformer: true,
 		},
-		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              o.leaderElectionID,
-		LeaderElectionNamespace:       o.leaderElectionNamespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 ptr.To(leaseDuration),
-		RenewDeadline:                 ptr.To(renewDeadline),
-		RetryPeriod:                   ptr.To(retryPeriod),
-		Metrics:                       o.metrics(),
-		HealthProbeBindAddress:        o.healthProbeBindAddress,
-		PprofBindAddress:              o.pprofBindAddress,
-		GracefulShutdownTimeout:       ptr.To(o.shutdownTimeout + exitMargin),
+		LeaderElection:                      o.leaderElect,
+		LeaderElectionResourceLockInterface: lease,
+		LeaderElectionReleaseOnCancel:       true,
+		LeaseDuration:                       ptr.To(leaseDuration),
+		RenewDeadline:                       ptr.To(renewDeadline),
+		RetryPeriod:                         ptr.To(retryPeriod),
+		Metrics:                             o.metrics(),
+		HealthProbeBindAddress:              o.healthProbeBindAddress,
+		PprofBindAddress:                    o.pprofBindAddress,
+		GracefulShutdownTimeout:             ptr.To(o.shutdownTimeout + exitMargin),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)

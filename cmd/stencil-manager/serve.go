@@ -19,7 +19,7 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	if err := currentBuild().Register(metrics.Registry); err != nil {
 		return err
 	}
-	mgr, err := newManager(o, config)
+	mgr, err := newManager(ctx, o, config)
 	if err != nil {
 		return err
 	}
