@@ -37,6 +37,8 @@ const (
 	AcknowledgePath = "/acknowledge"
 	// PackagePath is the path of an exported package, with the user's token; the file's name follows it.
 	PackagePath = "/package/"
+	// TokenHeader has the user's token where Authorization does not arrive: the API server removes it from requests that it passes on to a Service.
+	TokenHeader = "X-Stencil-Token"
 )
 
 // Stage is what a mover does.

@@ -38,16 +38,21 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// has reports whether a request has a token. Digests are compared, so that the time does not depend on the length.
+// has reports whether a request has a token in the header Authorization.
 func has(request *http.Request, token string) bool {
 	scheme, given, _ := strings.Cut(request.Header.Get("Authorization"), " ")
+	return strings.EqualFold(scheme, "Bearer") && equal(given, token)
+}
+
+// equal compares digests, so that the time does not depend on the length. No token equals an empty one.
+func equal(given, token string) bool {
 	got, want := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(token))
-	return token != "" && strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
+	return token != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
 func deny(w http.ResponseWriter) {
 	w.Header().Set("WWW-Authenticate", "Bearer")
-	http.Error(w, "the header Authorization has no valid token", http.StatusUnauthorized)
+	http.Error(w, "the request has no valid token in the header Authorization", http.StatusUnauthorized)
 }
 
 func (s *Server) authorized(next http.HandlerFunc) http.HandlerFunc {
@@ -85,7 +90,7 @@ func (s *Server) download(w http.ResponseWriter, request *http.Request) {
 		http.NotFound(w, request)
 		return
 	}
-	if !has(request, p.DownloadToken) {
+	if !has(request, p.DownloadToken) && !equal(request.Header.Get(transfer.TokenHeader), p.DownloadToken) {
 		deny(w)
 		return
 	}

@@ -12,7 +12,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
+	"sync/atomic"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/test/controlplane"
@@ -74,6 +77,32 @@ func Of(ctx context.Context, plane *controlplane.Plane, user *controlplane.User,
 		URL: object.Status.URL, Token: string(token), Digest: object.Status.Digest, Certificate: certificate, Size: object.Status.Size,
 		address: net.JoinHostPort(pods.Items[0].Status.PodIP, strconv.Itoa(transfer.Port)),
 	}, nil
+}
+
+// offered counts the endpoints of this process.
+var offered atomic.Int32
+
+// Offer lets the API server reach the package of a ready export, as the network of a cluster does: it writes the Endpoints of its
+// Service, with an address of their own, because the API server passes on no request to the loopback, where movers listen. The controller that would write
+// them fails for the same reason.
+func Offer(ctx context.Context, plane *controlplane.Plane, namespace, export string) error {
+	of, err := Of(ctx, plane, nil, namespace, export)
+	if err != nil {
+		return err
+	}
+	at, err := url.Parse(of.URL)
+	if err != nil {
+		return err
+	}
+	service, _, _ := strings.Cut(at.Hostname(), ".")
+	address := fmt.Sprintf("198.51.100.%d", offered.Add(1))
+	plane.Network().Endpoint(address, of.address)
+	made, err := plane.Kubectl(ctx, nil, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": %q, "namespace": %q},
+		"subsets": [{"addresses": [{"ip": %q}], "ports": [{"name": "https", "port": %d}]}]}`, service, namespace, address, transfer.Port), "apply", "-f", "-")
+	if err == nil && made.Code != 0 {
+		err = errors.New(made.Stderr)
+	}
+	return err
 }
 
 // Response is the response to a request for a package.

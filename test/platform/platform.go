@@ -33,7 +33,8 @@ type Options struct {
 	// CDI adds CDI, with simulated storage and nodes; it needs ControllerManager. CDILater leaves it to Plane.StartCDI or
 	// StartVirtualization.
 	CDI, CDILater bool
-	// Transfers adds imports and exports of templates. Their movers are processes of the test. It needs CDI.
+	// Transfers adds imports and exports of templates. Their movers are processes of the test, which users reach through the API server after
+	// packages.Offer. It needs CDI.
 	Transfers bool
 	// Log receives progress. Optional.
 	Log io.Writer
@@ -67,7 +68,7 @@ type Container func(ctx context.Context, plane *controlplane.Plane, program mana
 func (o Options) plane() controlplane.Options {
 	return controlplane.Options{
 		KubeVirt: o.KubeVirt, ControllerManager: o.ControllerManager, CDI: o.CDI, CDILater: o.CDILater,
-		AuditPolicy: o.AuditPolicy, Log: o.Log,
+		AuditPolicy: o.AuditPolicy, Log: o.Log, Services: o.Transfers,
 	}
 }
 

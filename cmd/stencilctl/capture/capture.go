@@ -18,11 +18,7 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Defaults of the flags, poll interval included.
-const (
-	defaultTimeout = 30 * time.Minute
-	defaultEvery   = 2 * time.Second
-)
+const defaultTimeout = 30 * time.Minute
 
 // capturing is the command capture.
 type capturing struct {
@@ -39,8 +35,7 @@ type capturing struct {
 	parameterize []string
 	include      []string
 	wait         bool
-	timeout      time.Duration
-	every        time.Duration
+	following    cli.Following
 	dryRun       cli.DryRun
 	format       *cli.Format
 }
@@ -70,8 +65,7 @@ VirtualMachine, to list Services and to get these Secrets.`,
 	flags.DurationVar(&c.ttl, "ttl", 0, "how long after its success the request is deleted (default never)")
 	c.options(flags)
 	flags.BoolVar(&c.wait, "wait", false, "wait until the template is ready")
-	flags.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long to wait")
-	flags.DurationVar(&c.every, "poll-interval", defaultEvery, "interval between two checks while waiting")
+	c.following.Register(flags, defaultTimeout)
 	c.dryRun.Register(command)
 	c.cluster.Register(flags)
 	c.format.Register(command, "output", "o")
@@ -83,12 +77,12 @@ VirtualMachine, to list Services and to get these Secrets.`,
 func (c *capturing) run(command *cobra.Command, name string) error {
 	ctx := command.Context()
 	switch {
-	case c.every <= 0 || c.timeout <= 0 || c.ttl < 0 || c.limit < 0:
+	case c.ttl < 0 || c.limit < 0:
 		return cli.Usage(errors.New("durations must be positive"))
 	case c.wait && (c.dryRun.Client() || c.dryRun.Server()):
 		return cli.Usage(errors.New("--wait: a dry run makes nothing to wait for"))
 	}
-	if err := c.check(); err != nil {
+	if err := errors.Join(c.following.Check(), c.check()); err != nil {
 		return cli.Usage(err)
 	}
 	client, err := c.cluster.Client(c.streams.Err)
@@ -164,36 +158,24 @@ func (c *capturing) follow(ctx context.Context, client *cluster.Client, created 
 	metadata, _ := created["metadata"].(map[string]any)
 	namespace, name := machine.StringAt(metadata, "namespace"), machine.StringAt(metadata, "name")
 	fmt.Fprintf(c.streams.Err, "%s created\n", qualified(name))
-	timeout := time.After(c.timeout)
-	ticks := time.NewTicker(c.every)
-	defer ticks.Stop()
-	reported := map[string]metav1.Condition{}
-	for {
+	reported := cluster.Reported{}
+	var state map[string]any
+	err := c.following.Follow(ctx, c.streams, qualified(name), func() (done bool, err error) {
 		object, err := client.Get(ctx, cluster.TemplateRequests, namespace, name)
 		switch {
 		case err != nil:
-			return nil, cluster.Failed("reading "+qualified(name), err)
+			return false, cluster.Failed("reading "+qualified(name), err)
 		case object == nil:
-			return nil, cli.Cluster(fmt.Errorf("%s was deleted; with a ttl it may have been finished", qualified(name)))
-		default:
-			state, err := c.report(object, reported)
-			if err != nil || state != nil {
-				return state, err
-			}
+			return false, cli.Cluster(fmt.Errorf("%s was deleted; with a ttl it may have been finished", qualified(name)))
 		}
-		select {
-		case <-ticks.C:
-		case <-ctx.Done():
-			return nil, cli.Internal(fmt.Errorf("waiting for %s, which continues: %w", qualified(name), ctx.Err()))
-		case <-timeout:
-			fmt.Fprintf(c.streams.Err, "%s is not finished after %s; it continues\n", qualified(name), c.timeout)
-			return nil, cli.ErrFindings
-		}
-	}
+		state, err = c.report(object, reported)
+		return state != nil, err
+	})
+	return state, err
 }
 
 // report prints the conditions that have changed. It returns the object when it is ready.
-func (c *capturing) report(object map[string]any, reported map[string]metav1.Condition) (map[string]any, error) {
+func (c *capturing) report(object map[string]any, reported cluster.Reported) (map[string]any, error) {
 	var request v1beta1.VirtualMachineTemplateRequest
 	if err := templates.Decode(object, &request); err != nil {
 		return nil, cli.Cluster(fmt.Errorf("reading the request: %w", err))
@@ -203,11 +185,7 @@ func (c *capturing) report(object map[string]any, reported map[string]metav1.Con
 		if condition.Type == v1beta1.ConditionCompleted {
 			continue // equals Ready
 		}
-		last := reported[condition.Type]
-		if last.Status != condition.Status || last.Reason != condition.Reason || last.Message != condition.Message {
-			reported[condition.Type] = condition
-			fmt.Fprintf(c.streams.Err, "%s %s (%s): %s\n", condition.Type, condition.Status, condition.Reason, condition.Message)
-		}
+		reported.Print(c.streams.Err, condition)
 		ready = ready || condition.Type == v1beta1.ConditionReady && condition.Status == metav1.ConditionTrue
 		ended = ended || condition.Type == v1beta1.ConditionProgressing && condition.Status == metav1.ConditionFalse
 	}

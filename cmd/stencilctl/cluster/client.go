@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"strconv"
 	"strings"
@@ -206,4 +207,15 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 		return "", Failed("reading the version of the API server", err)
 	}
 	return info.GitVersion, nil
+}
+
+// Service requests a path of a Service from a byte on, by HTTPS, and returns the body. The API server passes the request on, without the header
+// Authorization; the user needs the permission to get services/proxy. The error is the API server's, or has the response of the Service.
+func (c *Client) Service(ctx context.Context, namespace, service, port, path string, from int64, header map[string]string) (io.ReadCloser, error) {
+	request := c.rest.Get().AbsPath("/api/v1/namespaces", namespace, "services", "https:"+service+":"+port, "proxy", path).MaxRetries(0)
+	request.SetHeader("Range", fmt.Sprintf("bytes=%d-", from))
+	for key, value := range header {
+		request.SetHeader(key, value)
+	}
+	return request.Stream(ctx)
 }

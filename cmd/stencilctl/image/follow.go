@@ -18,31 +18,28 @@ import (
 // Defaults of the flags: an import copies a whole disk.
 const (
 	defaultTimeout  = 30 * time.Minute
-	defaultEvery    = 2 * time.Second
 	defaultTolerate = time.Minute
 )
 
 // following are the flags of commands that follow a GoldenImage to a result.
 type following struct {
-	wait    bool
-	timeout time.Duration
-	every   time.Duration
+	cli.Following
+	wait bool
 	// tolerate is how long a problem may last that may pass: CDI tries again after most errors, and at first the status may be about an older import.
 	tolerate time.Duration
 }
 
 func (f *following) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.wait, "wait", true, "wait for the result")
-	flags.DurationVar(&f.timeout, "timeout", defaultTimeout, "how long to wait")
-	flags.DurationVar(&f.every, "poll-interval", defaultEvery, "interval between two checks while waiting")
+	f.Register(flags, defaultTimeout)
 	flags.DurationVar(&f.tolerate, "tolerate", defaultTolerate, "how long an import may fail before the command does; CDI tries again")
 }
 
 func (f *following) check() error {
-	if f.every <= 0 || f.timeout <= 0 || f.tolerate < 0 {
+	if f.tolerate < 0 {
 		return cli.Usage(errors.New("durations must be positive"))
 	}
-	return nil
+	return f.Check()
 }
 
 // result returns whether a GoldenImage is done, and the problem if that is not the wanted end. The problem of one that is not done may pass.
@@ -50,36 +47,25 @@ type result func(*v1alpha1.GoldenImage) (done bool, problem string)
 
 // follow prints the conditions Importing and UpToDate as they change from those of an image, until there is a result.
 func (t *target) follow(ctx context.Context, f following, image *v1alpha1.GoldenImage, end result) (*v1alpha1.GoldenImage, error) {
-	timeout := time.After(f.timeout)
-	ticks := time.NewTicker(f.every)
-	defer ticks.Stop()
 	since := time.Now()
-	for before := image; ; before = image {
+	err := f.Follow(ctx, t.streams, qualified(t.at.Name), func() (bool, error) {
+		before := image
 		var err error
 		if image, err = t.get(ctx); err != nil {
-			return nil, err
+			return false, err
 		}
 		t.report(before, image)
 		done, problem := end(image)
 		if problem == "" {
 			since = time.Now()
 		}
-		switch {
-		case problem != "" && (done || time.Since(since) >= f.tolerate):
+		if problem != "" && (done || time.Since(since) >= f.tolerate) {
 			fmt.Fprintf(t.streams.Err, "%s\n", problem)
-			return nil, cli.ErrFindings
-		case done:
-			return image, nil
+			return false, cli.ErrFindings
 		}
-		select {
-		case <-ticks.C:
-		case <-ctx.Done():
-			return nil, cli.Internal(fmt.Errorf("waiting for GoldenImage %s, which continues: %w", t.at, ctx.Err()))
-		case <-timeout:
-			fmt.Fprintf(t.streams.Err, "%s is not finished after %s; it continues\n", qualified(t.at.Name), f.timeout)
-			return nil, cli.ErrFindings
-		}
-	}
+		return done, nil
+	})
+	return image, err
 }
 
 func (t *target) report(before, after *v1alpha1.GoldenImage) {

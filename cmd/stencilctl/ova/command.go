@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/transfers"
 	"github.com/vmstencil/stencil/ovf"
 	"github.com/vmstencil/stencil/ovf/ova"
 )
@@ -18,12 +20,13 @@ import (
 func NewCommand(streams cli.Streams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "ova",
-		Short: "Inspect, validate, convert and sign OVAs",
-		Long: `Inspect, validate, convert and sign OVAs: packages of virtual machines that VMware, VirtualBox and others write.
+		Short: "Inspect, validate, convert, sign, import and export OVAs",
+		Long: `Inspect, validate, convert, sign, import and export OVAs: packages of virtual machines that VMware, VirtualBox and others write.
 
-The commands read files and need no cluster.`,
+The commands read files and need no cluster, except for import and export.`,
 	}
-	command.AddCommand(newInspect(streams), newValidate(streams), newConvert(streams), newSign(streams))
+	command.AddCommand(newInspect(streams), newValidate(streams), newConvert(streams), newSign(streams),
+		transfers.NewImport(streams, v1beta1.ExportOVA), transfers.NewExport(streams, v1beta1.ExportOVA))
 	return command
 }
 

@@ -18,7 +18,6 @@ import (
 // Defaults of the flags.
 const (
 	defaultTimeout = time.Hour
-	defaultEvery   = 2 * time.Second
 	defaultRate    = 10
 )
 
@@ -28,11 +27,11 @@ type run struct {
 	mode              v1alpha1.RevisionMigrationMode
 	name, short, long string
 
-	namespaces     []string
-	selector       string
-	rate           int32
-	wait           bool
-	timeout, every time.Duration
+	namespaces []string
+	selector   string
+	rate       int32
+	wait       bool
+	cli.Following
 }
 
 func newRun(streams cli.Streams, r run) *cobra.Command {
@@ -56,14 +55,13 @@ goes on then.`,
 	flags.StringVarP(&r.selector, "selector", "l", "", "labels of the VirtualMachines and VirtualMachineSnapshots whose copies are processed (default all)")
 	flags.Int32Var(&r.rate, "rate", defaultRate, "copies per second; 0 is no limit")
 	flags.BoolVar(&r.wait, "wait", true, "wait for the result")
-	flags.DurationVar(&r.timeout, "timeout", defaultTimeout, "how long to wait")
-	flags.DurationVar(&r.every, "poll-interval", defaultEvery, "interval between two checks while waiting")
+	r.Register(flags, defaultTimeout)
 	return command
 }
 
 func (r *run) execute(ctx context.Context) error {
-	if r.every <= 0 || r.timeout <= 0 {
-		return cli.Usage(errors.New("durations must be positive"))
+	if err := r.Check(); err != nil {
+		return err
 	}
 	if r.rate < 0 {
 		return cli.Usage(errors.New("--rate must not be negative"))
@@ -98,33 +96,25 @@ func (r *run) execute(ctx context.Context) error {
 
 // follow prints progress until the mode was carried out, and the report at the end.
 func (r *run) follow(ctx context.Context, generation int64) error {
-	timeout := time.After(r.timeout)
-	ticks := time.NewTicker(r.every)
-	defer ticks.Stop()
-	for printed := ""; ; {
+	printed := ""
+	return r.Follow(ctx, r.streams, "the RevisionMigration", func() (done bool, err error) {
 		migration, err := r.get(ctx)
 		if err != nil {
-			return err
+			return false, err
 		}
 		condition := meta.FindStatusCondition(migration.Status.Conditions, v1alpha1.ConditionPassComplete)
-		if condition != nil && condition.ObservedGeneration == generation {
-			if line := progress(migration); line != printed {
-				fmt.Fprintln(r.streams.Err, line)
-				printed = line
-			}
-			if condition.Reason != v1alpha1.ReasonPassRunning {
-				return r.end(migration, condition)
-			}
+		if condition == nil || condition.ObservedGeneration != generation {
+			return false, nil
 		}
-		select {
-		case <-ticks.C:
-		case <-ctx.Done():
-			return cli.Internal(fmt.Errorf("waiting for the RevisionMigration, which continues: %w", ctx.Err()))
-		case <-timeout:
-			fmt.Fprintf(r.streams.Err, "the RevisionMigration is not finished after %s; it continues\n", r.timeout)
-			return cli.ErrFindings
+		if line := progress(migration); line != printed {
+			fmt.Fprintln(r.streams.Err, line)
+			printed = line
 		}
-	}
+		if condition.Reason == v1alpha1.ReasonPassRunning {
+			return false, nil
+		}
+		return true, r.end(migration, condition)
+	})
 }
 
 func progress(m *v1alpha1.RevisionMigration) string {

@@ -30,11 +30,13 @@ type Network struct {
 	mutex  sync.Mutex
 	kube   kubernetes.Interface
 	routes map[string]string
+	// endpoints are the processes behind addresses of endpoints.
+	endpoints map[string]string
 }
 
 // Start starts the proxy on a socket. Connect completes it when there is an API server.
 func Start(socket string) (*Network, error) {
-	n := &Network{routes: map[string]string{}}
+	n := &Network{routes: map[string]string{}, endpoints: map[string]string{}}
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "unix", socket)
 	if err != nil {
 		return nil, fmt.Errorf("listening for the API server: %w", err)
@@ -69,6 +71,14 @@ func (n *Network) Route(namespace, service, address string) {
 	n.routes[namespace+"/"+service] = address
 }
 
+// Endpoint lets connections to an address of Endpoints, whichever port, reach HOST:PORT. The API server dials it for users of services/proxy. It
+// may not be of the loopback, as those of processes are.
+func (n *Network) Endpoint(address, to string) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	n.endpoints[address] = to
+}
+
 // Stop ends the proxy, and the connections through it.
 func (n *Network) Stop() {
 	_ = n.server.Close()
@@ -82,8 +92,11 @@ func (n *Network) resolve(ctx context.Context, address string) (string, error) {
 		return "", err
 	}
 	n.mutex.Lock()
-	kube := n.kube
+	kube, endpoint := n.kube, n.endpoints[host]
 	n.mutex.Unlock()
+	if endpoint != "" {
+		return endpoint, nil
+	}
 	if ip := net.ParseIP(host); ip == nil || ip.IsLoopback() || kube == nil {
 		return address, nil
 	}

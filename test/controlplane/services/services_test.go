@@ -37,12 +37,14 @@ func TestNetwork(t *testing.T) {
 	defer server.Close()
 	behind := strings.TrimPrefix(server.URL, "http://")
 	n.Route("kubevirt", "virt-api", behind)
+	n.Endpoint("198.51.100.1", behind)
 
 	for address, want := range map[string]string{
-		"10.96.0.7:443": "hello",
-		behind:          "hello",
-		"10.96.0.8:443": "the Service kubevirt/empty has no endpoints",
-		"10.96.0.9:443": "no Service has the address 10.96.0.9",
+		"10.96.0.7:443":     "hello",
+		behind:              "hello",
+		"198.51.100.1:8443": "hello",
+		"10.96.0.8:443":     "the Service kubevirt/empty has no endpoints",
+		"10.96.0.9:443":     "no Service has the address 10.96.0.9",
 	} {
 		got, err := through(socket, address)
 		if err != nil || !strings.Contains(got, want) {

@@ -1,0 +1,163 @@
+package transfers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
+	"github.com/vmstencil/stencil/cmd/stencilctl/files"
+	"github.com/vmstencil/stencil/transfer"
+)
+
+var (
+	secrets = corev1.SchemeGroupVersion.WithResource("secrets")
+	digests = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+)
+
+// download writes the package of an export to the file. It continues what an earlier command has written, and after a lost connection.
+func (c *exporting) download(ctx context.Context, client *cluster.Client, export *v1beta1.VirtualMachineTemplateExport) (err error) {
+	status := export.Status
+	from, err := url.Parse(status.URL)
+	if err != nil || status.TokenSecretRef == nil || !digests.MatchString(status.Digest) {
+		return cli.Cluster(fmt.Errorf("the export %s has no package", export.Name))
+	}
+	token, err := downloadToken(ctx, client, export.Namespace, status.TokenSecretRef.Name)
+	if err != nil {
+		return err
+	}
+	partial := c.partial(status.Digest)
+	file, err := os.OpenFile(partial, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return cli.Usage(err)
+	}
+	defer func() { err = errors.Join(err, cli.Internal(file.Close())) }()
+	lock, err := files.NewLock(partial + ".lock")
+	if err != nil {
+		return cli.Internal(fmt.Errorf("%s: %w", partial, err))
+	}
+	defer func() { err = errors.Join(err, cli.Internal(lock.Release())) }()
+
+	sum := sha256.New()
+	written, err := io.Copy(sum, files.Interruptible(ctx, file))
+	if err != nil {
+		return cli.Internal(err)
+	}
+	meter := files.NewMeter(c.streams, "download", status.Size)
+	defer meter.End()
+	service, _, _ := strings.Cut(from.Hostname(), ".")
+	get := func(offset int64) (io.ReadCloser, error) {
+		return client.Service(ctx, export.Namespace, service, "https", from.Path, offset, map[string]string{transfer.TokenHeader: token})
+	}
+	if err := c.fetch(ctx, get, &sink{file: file, sum: sum, written: written, size: status.Size, meter: meter}); err != nil {
+		return err
+	}
+	meter.End()
+	if got := "sha256:" + hex.EncodeToString(sum.Sum(nil)); got != status.Digest {
+		return errors.Join(cli.Cluster(fmt.Errorf("the package that was downloaded has the digest %s, and %s in the status of the export: it is not kept", got, status.Digest)), cli.Internal(os.Remove(partial)))
+	}
+	return cli.Internal(c.finish(partial))
+}
+
+// downloadToken returns the token of a Secret.
+func downloadToken(ctx context.Context, client *cluster.Client, namespace, name string) (string, error) {
+	var secret struct {
+		Data map[string]string `json:"data"`
+	}
+	found, err := client.GetInto(ctx, secrets, namespace, name, &secret)
+	if err != nil {
+		return "", cluster.Failed("reading Secret "+name, err)
+	}
+	token, err := base64.StdEncoding.DecodeString(secret.Data["token"])
+	if !found || err != nil || len(token) == 0 {
+		return "", cli.Cluster(fmt.Errorf("the Secret %s has no token", name))
+	}
+	return string(token), nil
+}
+
+// sink is the file of a download.
+type sink struct {
+	file          *os.File
+	sum           hash.Hash
+	written, size int64
+	meter         *files.Meter
+}
+
+// Write implements io.Writer.
+func (s *sink) Write(p []byte) (int, error) {
+	n, err := s.file.Write(p)
+	s.sum.Write(p[:n])
+	s.written += int64(n)
+	s.meter.To(s.written)
+	if err != nil {
+		return n, cli.Internal(err)
+	}
+	return n, nil
+}
+
+// fetch gets what is missing. It tries again while there is progress, and for some time without.
+func (c *exporting) fetch(ctx context.Context, get func(offset int64) (io.ReadCloser, error), to *sink) error {
+	for last := time.Now(); to.written < to.size; {
+		before := to.written
+		err := receive(get, to)
+		if to.written > before {
+			last = time.Now()
+		}
+		switch {
+		case to.written >= to.size:
+			return nil
+		case ctx.Err() != nil:
+			return cli.Internal(fmt.Errorf("downloading the package: %w", ctx.Err()))
+		case err != nil && (cli.ExitCode(err) == cli.ExitInternal || lasting(err)), time.Since(last) >= c.tolerate:
+			return cluster.Failed("downloading the package", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(c.pause):
+		}
+	}
+	return nil
+}
+
+// receive makes one request, and writes its response.
+func receive(get func(offset int64) (io.ReadCloser, error), to *sink) error {
+	body, err := get(to.written)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if _, err := io.Copy(to, io.LimitReader(body, to.size-to.written)); err != nil {
+		return err
+	}
+	if to.written < to.size {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+
+// lasting reports whether a request fails in the same way if it is made again.
+func lasting(err error) bool {
+	for _, is := range []func(error) bool{
+		apierrors.IsForbidden, apierrors.IsUnauthorized, apierrors.IsNotFound, apierrors.IsGone, apierrors.IsBadRequest,
+	} {
+		if is(err) {
+			return true
+		}
+	}
+	return false
+}

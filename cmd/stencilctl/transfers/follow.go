@@ -1,0 +1,107 @@
+package transfers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
+	"github.com/vmstencil/stencil/cmd/stencilctl/files"
+	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
+)
+
+var (
+	imports = v1beta1.GroupVersion.WithResource("virtualmachinetemplateimports")
+	exports = v1beta1.GroupVersion.WithResource("virtualmachinetemplateexports")
+)
+
+// defaultTimeout is that of an import.
+const defaultTimeout = 6 * time.Hour
+
+// progress is what the statuses of imports and exports have in common.
+type progress struct {
+	phase      v1beta1.TransferPhase
+	percent    int32
+	conditions []metav1.Condition
+	warnings   []string
+}
+
+// ended reports whether nothing happens any more without the user.
+func (p *progress) ended() bool {
+	switch p.phase {
+	case v1beta1.TransferWaiting, v1beta1.TransferReady, v1beta1.TransferSucceeded, v1beta1.TransferFailed, v1beta1.TransferExpired:
+		return true
+	default:
+		return false
+	}
+}
+
+// watched is an import or an export.
+type watched struct {
+	streams         cli.Streams
+	client          *cluster.Client
+	resource        schema.GroupVersionResource
+	namespace, name string
+}
+
+// String returns RESOURCE.GROUP/NAME.
+func (w *watched) String() string {
+	return strings.TrimSuffix(w.resource.Resource, "s") + "." + w.resource.Group + "/" + w.name
+}
+
+// follow prints the conditions as they change, and shows how many percent of the bytes were transferred, until nothing happens any more. It decodes
+// the object into an import or an export; read returns its progress.
+func (w *watched) follow(ctx context.Context, following *cli.Following, into any, read func() progress) error {
+	meter := files.NewMeter(w.streams, "disks", 100)
+	defer meter.End()
+	reported := cluster.Reported{}
+	var last progress
+	err := following.Follow(ctx, w.streams, w.String(), func() (done bool, err error) {
+		object, err := w.client.Get(ctx, w.resource, w.namespace, w.name)
+		switch {
+		case err != nil:
+			return false, cluster.Failed("reading "+w.String(), err)
+		case object == nil:
+			return false, cli.Cluster(fmt.Errorf("%s was deleted", w))
+		}
+		if err := templates.Decode(object, into); err != nil {
+			return false, cli.Cluster(fmt.Errorf("reading %s: %w", w, err))
+		}
+		last = read()
+		meter.End()
+		for _, condition := range last.conditions {
+			reported.Print(w.streams.Err, condition)
+		}
+		if last.percent > 0 {
+			meter.To(int64(last.percent))
+		}
+		return last.ended(), nil
+	})
+	if err != nil {
+		return err
+	}
+	meter.End()
+	for _, warning := range last.warnings {
+		fmt.Fprintf(w.streams.Err, "warning: %s\n", warning)
+	}
+	if last.phase == v1beta1.TransferFailed || last.phase == v1beta1.TransferExpired {
+		fmt.Fprintf(w.streams.Err, "%s has failed\n", w)
+		return cli.ErrFindings
+	}
+	return nil
+}
+
+// create creates an import or an export, and returns what was stored.
+func create(ctx context.Context, client *cluster.Client, resource schema.GroupVersionResource, object any, dryRun bool) (map[string]any, error) {
+	stored, err := client.Create(ctx, resource, client.Namespace, object, cluster.Written{DryRun: dryRun})
+	if err != nil {
+		return nil, cluster.Failed("creating a "+strings.TrimSuffix(resource.Resource, "s"), err)
+	}
+	return stored, nil
+}

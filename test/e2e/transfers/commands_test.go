@@ -1,0 +1,104 @@
+package transfers_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
+	"github.com/vmstencil/stencil/test/packages"
+	"github.com/vmstencil/stencil/test/stencilctl"
+)
+
+// readsExports are the permissions to follow an export and to read its token.
+var readsExports = []rbacv1.PolicyRule{
+	{APIGroups: []string{"template.kubevirt.io"}, Resources: []string{"virtualmachinetemplateexports"}, Verbs: []string{"get"}},
+	{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
+}
+
+// runs runs stencilctl in a folder as a user, in the namespace.
+func (s *shop) runs(t *testing.T, kubeconfig, folder, line string) stencilctl.Result {
+	t.Helper()
+	binary, err := stencilctl.Binary(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran, err := stencilctl.Command{Binary: binary, Kubeconfig: kubeconfig, Line: line + " -n " + s.namespace, Folder: folder}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ran
+}
+
+// offers lets the API server reach the only export of the namespace when it is ready.
+func (s *shop) offers(t *testing.T) {
+	t.Helper()
+	harness.Within(t, "an export is offered", limit, func() error {
+		name := strings.TrimSpace(s.does(t, "", "get", "vmte", "-o", "jsonpath={.items[*].metadata.name}"))
+		return packages.Offer(t.Context(), stencil.Plane, s.namespace, name)
+	})
+}
+
+// TestCommandsExportAndImport downloads a template through the API server with the command line, deletes it, and imports it again.
+func TestCommandsExportAndImport(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	disk := content(11)
+	s.machine(t, disk)
+	s.captured(t)
+
+	folder := t.TempDir()
+	exported := make(chan stencilctl.Result, 1)
+	go func() {
+		exported <- s.runs(t, s.owner.Kubeconfig, folder, "ova export golden golden.ova --keep --poll-interval 200ms")
+	}()
+	s.offers(t)
+	if ran := <-exported; ran.Code != 0 || !strings.HasPrefix(ran.Output, "golden.ova written: ") {
+		t.Fatalf("%+v", ran)
+	}
+	export := s.does(t, "", "get", "vmte", "-o", "jsonpath={.items[*].metadata.name}")
+	uid := s.uid(t, "vmte", export)
+
+	// A user who may read the export and its Secret only: the API server passes nothing on for them.
+	reader := harness.User(t, stencil.Plane, s.namespace+"-reader", gen.Permits(s.namespace, readsExports...))
+	denied := s.runs(t, reader.Kubeconfig, folder, "ova export --export "+export+" other.ova")
+	if denied.Code != 3 || !strings.Contains(denied.Problems, `cannot get resource "services/proxy"`) {
+		t.Errorf("without the permission: %+v", denied)
+	}
+
+	if again := s.runs(t, s.owner.Kubeconfig, folder, "ova export --export "+export+" again.ova"); again.Code != 0 {
+		t.Errorf("the same export: %+v", again)
+	}
+	s.gone(t, "vmte", export)
+	s.nothing(t, uid)
+	whole, err := os.ReadFile(filepath.Join(folder, "golden.ova"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if same, err := os.ReadFile(filepath.Join(folder, "again.ova")); err != nil || !bytes.Equal(whole, same) {
+		t.Errorf("the second download differs: %v", err)
+	}
+
+	s.does(t, "", "delete", "vmt", "golden")
+	s.does(t, "", "delete", "vmtr", "golden", "--ignore-not-found")
+	harness.Within(t, "the disks of the template are gone", limit, func() error {
+		return harness.Complaint(s.does(t, "", "get", "vmt,pvc", "-o", "name"))
+	})
+	url := offer(t, "golden.ova", whole)
+	wrong := s.runs(t, s.owner.Kubeconfig, folder, "ova import "+url+" --poll-interval 200ms --checksum sha256:"+strings.Repeat("0", 64))
+	if wrong.Code != 1 || !strings.Contains(wrong.Problems, "Ready False (ChecksumMismatch)") {
+		t.Errorf("another checksum: %+v", wrong)
+	}
+	made := s.runs(t, s.owner.Kubeconfig, folder, "ova import "+url+" --poll-interval 200ms --verification Require")
+	if made.Code != 0 || made.Output != "virtualmachinetemplate.template.kubevirt.io/golden ready\n" {
+		t.Fatalf("%+v", made)
+	}
+	if got := s.boots(t, "golden", "web-2"); !bytes.Equal(got, disk) {
+		t.Error("the disk of the new VM has other bytes")
+	}
+}
