@@ -82,9 +82,9 @@ func Of(ctx context.Context, plane *controlplane.Plane, user *controlplane.User,
 // offered counts the endpoints of this process.
 var offered atomic.Int32
 
-// Offer lets the API server reach the package of a ready export, as the network of a cluster does: it writes the Endpoints of its
-// Service, with an address of their own, because the API server passes on no request to the loopback, where movers listen. The controller that would write
-// them fails for the same reason.
+// Offer lets the API server reach the package of a ready export, as the network of a cluster does. The API server passes requests on to no address of the
+// loopback, where movers listen, so that neither the pod nor the EndpointSlice of its Service will do: another pod, which runs nowhere, has an address that leads
+// to the mover.
 func Offer(ctx context.Context, plane *controlplane.Plane, namespace, export string) error {
 	of, err := Of(ctx, plane, nil, namespace, export)
 	if err != nil {
@@ -97,12 +97,32 @@ func Offer(ctx context.Context, plane *controlplane.Plane, namespace, export str
 	service, _, _ := strings.Cut(at.Hostname(), ".")
 	address := fmt.Sprintf("198.51.100.%d", offered.Add(1))
 	plane.Network().Endpoint(address, of.address)
-	made, err := plane.Kubectl(ctx, nil, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": %q, "namespace": %q},
-		"subsets": [{"addresses": [{"ip": %q}], "ports": [{"name": "https", "port": %d}]}]}`, service, namespace, address, transfer.Port), "apply", "-f", "-")
-	if err == nil && made.Code != 0 {
-		err = errors.New(made.Stderr)
+	for _, command := range []struct {
+		stdin     string
+		arguments []string
+	}{
+		// Pods of nodes that do not exist are deleted.
+		{`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "nowhere"}}`, []string{"apply", "-f", "-"}},
+		{fmt.Sprintf(`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": %q}, "spec": {"nodeName": "nowhere", "terminationGracePeriodSeconds": 0,
+			"containers": [{"name": "none", "image": "none"}]}}`, service), []string{"apply", "-f", "-"}},
+		{"", []string{
+			"patch", "pod", service, "--subresource=status", "--type=merge",
+			"--patch", fmt.Sprintf(`{"status": {"phase": "Running", "podIP": %q, "podIPs": [{"ip": %q}]}}`, address, address),
+		}},
+		{fmt.Sprintf(`{"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"name": %q, "labels": {"kubernetes.io/service-name": %q}}, "addressType": "IPv4",
+			"ports": [{"name": "https", "port": %d, "protocol": "TCP"}],
+			"endpoints": [{"addresses": [%q], "conditions": {"ready": true}, "targetRef": {"kind": "Pod", "namespace": %q, "name": %q}}]}`,
+			service, service, transfer.Port, address, namespace, service), []string{"apply", "-f", "-"}},
+	} {
+		made, err := plane.Kubectl(ctx, nil, command.stdin, append(command.arguments, "-n", namespace)...)
+		if err == nil && made.Code != 0 {
+			err = errors.New(made.Stderr)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // Response is the response to a request for a package.

@@ -162,9 +162,11 @@ func (c *exporting) run(ctx context.Context) error {
 		at.name = object.Name
 		fmt.Fprintf(c.streams.Err, "%s created\n", at)
 	}
-	if err := at.follow(ctx, &c.following, object, func() progress {
+	if err := at.follow(ctx, &c.following, func(stored map[string]any) (progress, error) {
+		*object = v1beta1.VirtualMachineTemplateExport{}
+		err := templates.Decode(stored, object)
 		s := object.Status
-		return progress{s.Phase, s.Percent, s.Conditions, s.Warnings}
+		return progress{s.Phase, s.Percent, s.Conditions, s.Warnings}, err
 	}); err != nil {
 		return err
 	}

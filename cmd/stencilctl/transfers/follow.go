@@ -13,7 +13,6 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 	"github.com/vmstencil/stencil/cmd/stencilctl/files"
-	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
 )
 
 var (
@@ -55,9 +54,9 @@ func (w *watched) String() string {
 	return strings.TrimSuffix(w.resource.Resource, "s") + "." + w.resource.Group + "/" + w.name
 }
 
-// follow prints the conditions as they change, and shows how many percent of the bytes were transferred, until nothing happens any more. It decodes
-// the object into an import or an export; read returns its progress.
-func (w *watched) follow(ctx context.Context, following *cli.Following, into any, read func() progress) error {
+// follow prints the conditions as they change, and shows how many percent of the bytes were transferred, until nothing happens any more.
+// read decodes the object, and returns its progress.
+func (w *watched) follow(ctx context.Context, following *cli.Following, read func(object map[string]any) (progress, error)) error {
 	meter := files.NewMeter(w.streams, "disks", 100)
 	defer meter.End()
 	reported := cluster.Reported{}
@@ -70,10 +69,9 @@ func (w *watched) follow(ctx context.Context, following *cli.Following, into any
 		case object == nil:
 			return false, cli.Cluster(fmt.Errorf("%s was deleted", w))
 		}
-		if err := templates.Decode(object, into); err != nil {
+		if last, err = read(object); err != nil {
 			return false, cli.Cluster(fmt.Errorf("reading %s: %w", w, err))
 		}
-		last = read()
 		meter.End()
 		for _, condition := range last.conditions {
 			reported.Print(w.streams.Err, condition)

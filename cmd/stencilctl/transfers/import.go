@@ -125,9 +125,11 @@ func (c *importing) run(command *cobra.Command, from string) error {
 		return c.print(object, at.String(), "created"+c.dryRun.Suffix())
 	}
 	fmt.Fprintf(c.streams.Err, "%s created\n", at)
-	if err := at.follow(ctx, &c.following, object, func() progress {
+	if err := at.follow(ctx, &c.following, func(stored map[string]any) (progress, error) {
+		*object = v1beta1.VirtualMachineTemplateImport{}
+		err := templates.Decode(stored, object)
 		s := object.Status
-		return progress{s.Phase, s.Percent, s.Conditions, s.Warnings}
+		return progress{s.Phase, s.Percent, s.Conditions, s.Warnings}, err
 	}); err != nil {
 		return err
 	}

@@ -71,8 +71,8 @@ func (n *Network) Route(namespace, service, address string) {
 	n.routes[namespace+"/"+service] = address
 }
 
-// Endpoint lets connections to an address of Endpoints, whichever port, reach HOST:PORT. The API server dials it for users of services/proxy. It
-// may not be of the loopback, as those of processes are.
+// Endpoint lets connections to the address of a pod, whichever port, reach HOST:PORT. The API server dials it for users of services/proxy, if it is
+// not of the loopback.
 func (n *Network) Endpoint(address, to string) {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
