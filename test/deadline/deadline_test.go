@@ -158,6 +158,8 @@ func TestPause(t *testing.T) {
 		"a check that costs nothing":        {time.Minute, time.Millisecond, 50 * time.Millisecond},
 		"the first check":                   {100 * time.Millisecond, 100 * time.Millisecond, 50 * time.Millisecond},
 		"a short wait for an expensive one": {2 * time.Second, time.Second, 500 * time.Millisecond},
+		"a long wait for kubectl":           {time.Minute, 100 * time.Millisecond, time.Second},
+		"a wait of seconds for kubectl":     {4 * time.Second, 100 * time.Millisecond, 500 * time.Millisecond},
 		"a long wait for an expensive one":  {time.Minute, time.Second, 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

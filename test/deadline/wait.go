@@ -12,12 +12,14 @@ const (
 	sampleInterval = 100 * time.Millisecond
 	// pollInterval is the shortest pause between two checks of Wait.
 	pollInterval = 50 * time.Millisecond
+	// longPause is the longest pause after a cheap check: many waits beside each other kept the processors busy by checks.
+	longPause = time.Second
 )
 
 // pause returns the time between two checks of Wait. Many checks run kubectl, which takes a third of a second of processor time: without a pause that
 // grows, whatever waits would keep a core from what it waits for. It adds at most a quarter to a wait.
 func pause(waited, check time.Duration) time.Duration {
-	return max(pollInterval, min(waited/4, 3*check))
+	return max(pollInterval, min(waited/4, 3*check), min(waited/8, 12*check, longPause))
 }
 
 // ExceededError is the error of a wait that has used up its budget.
