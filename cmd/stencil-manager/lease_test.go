@@ -84,6 +84,15 @@ func elect(t *testing.T, f *fakeLease) (stop context.CancelFunc, ended <-chan st
 	return cancel, done
 }
 
+func over(ended <-chan struct{}) bool {
+	select {
+	case <-ended:
+		return true
+	default:
+		return false
+	}
+}
+
 func await(t *testing.T, what string, reached func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !reached(); time.Sleep(time.Millisecond) {
@@ -112,10 +121,8 @@ func TestALeaderWaitsForTheAPIServer(t *testing.T) {
 			await(t, "it tries again", func() bool { attempts, _ := look(f); return attempts > 40 })
 			_, before := f.change(func(f *fakeLease) { f.away = nil })
 			await(t, "it renews the lease", func() bool { _, written := look(f); return written > before+2 })
-			select {
-			case <-ended:
+			if over(ended) {
 				t.Error("it leads no more")
-			default:
 			}
 		})
 	}
@@ -128,14 +135,7 @@ func TestALeaderEndsIfAnotherHasTheLease(t *testing.T) {
 	f.change(func(f *fakeLease) { f.away = errRefused })
 	await(t, "it tries again", func() bool { attempts, _ := look(f); return attempts > 40 })
 	f.change(func(f *fakeLease) { f.away, f.record.HolderIdentity = nil, "other" })
-	await(t, "it leads no more", func() bool {
-		select {
-		case <-ended:
-			return true
-		default:
-			return false
-		}
-	})
+	await(t, "it leads no more", func() bool { return over(ended) })
 }
 
 func TestALeaderStopsWhileThereIsNoAPIServer(t *testing.T) {
@@ -145,14 +145,7 @@ func TestALeaderStopsWhileThereIsNoAPIServer(t *testing.T) {
 	f.change(func(f *fakeLease) { f.away = errRefused })
 	await(t, "it tries again", func() bool { attempts, _ := look(f); return attempts > 40 })
 	stop()
-	await(t, "it has stopped", func() bool {
-		select {
-		case <-ended:
-			return true
-		default:
-			return false
-		}
-	})
+	await(t, "it has stopped", func() bool { return over(ended) })
 }
 
 func TestALeaderReleasesItsLease(t *testing.T) {

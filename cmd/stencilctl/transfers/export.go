@@ -152,12 +152,8 @@ func (c *exporting) run(ctx context.Context) error {
 	}
 	at := &watched{streams: c.streams, client: client, resource: exports, namespace: client.Namespace, name: c.existing}
 	if c.existing == "" {
-		stored, err := create(ctx, client, exports, object, false)
-		if err != nil {
+		if err := create(ctx, client, exports, object, false); err != nil {
 			return err
-		}
-		if err := templates.Decode(stored, object); err != nil {
-			return cli.Cluster(err)
 		}
 		at.name = object.Name
 		fmt.Fprintf(c.streams.Err, "%s created\n", at)

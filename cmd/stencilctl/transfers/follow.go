@@ -13,6 +13,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 	"github.com/vmstencil/stencil/cmd/stencilctl/files"
+	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
 )
 
 var (
@@ -95,11 +96,11 @@ func (w *watched) follow(ctx context.Context, following *cli.Following, read fun
 	return nil
 }
 
-// create creates an import or an export, and returns what was stored.
-func create(ctx context.Context, client *cluster.Client, resource schema.GroupVersionResource, object any, dryRun bool) (map[string]any, error) {
+// create creates an import or an export, and decodes what was stored into it.
+func create(ctx context.Context, client *cluster.Client, resource schema.GroupVersionResource, object any, dryRun bool) error {
 	stored, err := client.Create(ctx, resource, client.Namespace, object, cluster.Written{DryRun: dryRun})
 	if err != nil {
-		return nil, cluster.Failed("creating a "+strings.TrimSuffix(resource.Resource, "s"), err)
+		return cluster.Failed("creating a "+strings.TrimSuffix(resource.Resource, "s"), err)
 	}
-	return stored, nil
+	return cli.Cluster(templates.Decode(stored, object))
 }

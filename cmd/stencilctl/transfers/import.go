@@ -109,12 +109,8 @@ func (c *importing) run(command *cobra.Command, from string) error {
 		Spec:       c.spec,
 	}
 	if !c.dryRun.Client() {
-		stored, err := create(ctx, client, imports, object, c.dryRun.Server())
-		if err != nil {
+		if err := create(ctx, client, imports, object, c.dryRun.Server()); err != nil {
 			return err
-		}
-		if err := templates.Decode(stored, object); err != nil {
-			return cli.Cluster(err)
 		}
 	}
 	at := &watched{streams: c.streams, client: client, resource: imports, namespace: client.Namespace, name: object.Name}
@@ -122,7 +118,7 @@ func (c *importing) run(command *cobra.Command, from string) error {
 		at.name = object.GenerateName
 	}
 	if !c.wait || c.dryRun.Client() || c.dryRun.Server() {
-		return c.print(object, at.String(), "created"+c.dryRun.Suffix())
+		return show(c.streams, c.format, object, at.String(), "created"+c.dryRun.Suffix())
 	}
 	fmt.Fprintf(c.streams.Err, "%s created\n", at)
 	if err := at.follow(ctx, &c.following, func(stored map[string]any) (progress, error) {
@@ -137,7 +133,7 @@ func (c *importing) run(command *cobra.Command, from string) error {
 		fmt.Fprintf(c.streams.Err, "%s waits, see its condition and status.plan; it continues when you have changed it\n", at)
 		return cli.ErrFindings
 	}
-	return c.print(object, "virtualmachinetemplate.template.kubevirt.io/"+object.Status.TemplateRef.Name, "ready")
+	return show(c.streams, c.format, object, "virtualmachinetemplate.template.kubevirt.io/"+object.Status.TemplateRef.Name, "ready")
 }
 
 // complete completes the spec by the source and the flags.
@@ -214,10 +210,6 @@ func reference(name string) *corev1.LocalObjectReference {
 		return nil
 	}
 	return &corev1.LocalObjectReference{Name: name}
-}
-
-func (c *importing) print(object any, name, did string) error {
-	return show(c.streams, c.format, object, name, did)
 }
 
 func show(streams cli.Streams, format *cli.Format, object any, name, did string) error {

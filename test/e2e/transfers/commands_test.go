@@ -84,11 +84,7 @@ func TestCommandsExportAndImport(t *testing.T) {
 		t.Errorf("the second download differs: %v", err)
 	}
 
-	s.does(t, "", "delete", "vmt", "golden")
-	s.does(t, "", "delete", "vmtr", "golden", "--ignore-not-found")
-	harness.Within(t, "the disks of the template are gone", limit, func() error {
-		return harness.Complaint(s.does(t, "", "get", "vmt,pvc", "-o", "name"))
-	})
+	s.removed(t)
 	url := offer(t, "golden.ova", whole)
 	wrong := s.runs(t, s.owner.Kubeconfig, folder, "ova import "+url+" --poll-interval 200ms --checksum sha256:"+strings.Repeat("0", 64))
 	if wrong.Code != 1 || !strings.Contains(wrong.Problems, "Ready False (ChecksumMismatch)") {

@@ -131,6 +131,16 @@ func (s *shop) gone(t *testing.T, resource, name string) {
 	})
 }
 
+// removed deletes the template golden, and returns when its disks are gone.
+func (s *shop) removed(t *testing.T) {
+	t.Helper()
+	s.does(t, "", "delete", "vmt", "golden")
+	s.does(t, "", "delete", "vmtr", "golden", "--ignore-not-found")
+	harness.Within(t, "the disks of the template are gone", limit, func() error {
+		return harness.Complaint(s.does(t, "", "get", "vmt,pvc", "-o", "name"))
+	})
+}
+
 // exports creates an export of the template golden, with further fields of its spec.
 func (s *shop) exports(t *testing.T, name, spec string) {
 	t.Helper()
