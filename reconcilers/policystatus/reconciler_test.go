@@ -153,6 +153,21 @@ func TestAReplicaWritesItsOwnEntry(t *testing.T) {
 	}
 }
 
+func TestAReplicaThatEndsRemovesAnEntryThatItHasNotSeenYet(t *testing.T) {
+	state := observed().State
+	state.Statistics = policyset.Statistics{Count: 7}
+	w := &writer{}
+	r := NewReporter(ReporterOptions{
+		Name: "pod", Policies: &policies{states: []policycache.State{state}}, Client: w, Logger: logr.Discard(), Clock: clocktesting.NewFakeClock(noon),
+	})
+	r.report(t.Context())
+	w.applied = nil
+	r.leave(t.Context())
+	if _, removed := w.applied["stencil-policy-replica-pod"]; !removed {
+		t.Error("the entry stays, because the watched object is older than the write")
+	}
+}
+
 func TestAReplicaThatEndsTakesItsEntriesAway(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	state := observed(replicas(replica("pod", "d3", 1), replica("other", "d3", 1))).State

@@ -35,7 +35,11 @@ type ReporterOptions struct {
 }
 
 // Reporter writes the entries of one replica. It is a manager.Runnable that runs on every replica.
-type Reporter struct{ options ReporterOptions }
+type Reporter struct {
+	options ReporterOptions
+	// stored has the names of the policies with an entry that this replica wrote. The watched object can be older than that.
+	stored map[string]bool
+}
 
 // NewReporter returns a Reporter that has not started.
 func NewReporter(options ReporterOptions) *Reporter {
@@ -45,7 +49,7 @@ func NewReporter(options ReporterOptions) *Reporter {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Reporter{options}
+	return &Reporter{options: options, stored: map[string]bool{}}
 }
 
 // NeedLeaderElection returns false: every replica reports.
@@ -81,7 +85,7 @@ func (r *Reporter) leave(ended context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), farewell)
 	defer cancel()
 	for _, state := range r.options.Policies.States() {
-		if storedEntry(&state.Object.Status, r.options.Name) == nil {
+		if !r.stored[state.Object.Name] && storedEntry(&state.Object.Status, r.options.Name) == nil {
 			continue
 		}
 		if err := apply(ctx, r.options.Client, state.Object, replicaManager(r.options.Name), &v1alpha1.VirtualMachinePolicyStatus{}); err != nil {
@@ -105,6 +109,10 @@ func (r *Reporter) report(ctx context.Context) {
 		status := &v1alpha1.VirtualMachinePolicyStatus{}
 		if next != nil {
 			status.Replicas = []v1alpha1.PolicyReplica{stamped(next, now)}
+		}
+		// Also if the write fails: the API server can have stored it.
+		if next != nil {
+			r.stored[state.Object.Name] = true
 		}
 		if err := apply(ctx, r.options.Client, state.Object, replicaManager(r.options.Name), status); err != nil && ctx.Err() == nil {
 			r.options.Logger.Error(err, "the counters of a policy could not be written", "policy", state.Object.Name)
