@@ -3,9 +3,10 @@
 MODULES := api api/client template defaulting . cmd/stencil-defaulter hack/release test
 # libvirt is loaded at run time, so that its headers are not needed.
 TAGS := libvirt_dlopen
-# What `make test` runs, and what only `make test-full` does.
+# What `make test` runs, what only `make test-full` does, and what only `make test-long` does.
 GATE_TOOLS := etcd kube-apiserver kube-controller-manager kubectl kubectls helm virt-api virt-controller kubevirt-manifests kubevirt-crds cdi-crds snapshot-crds
-FULL_TOOLS := cdi-server cdi-manifests virtctl cert-manager cosign oras versitygw argocd-engine flux-engine virt-operator kubevirt-operator virt-operator-1.9 kubevirt-operator-1.9
+FULL_TOOLS := cdi-server cdi-manifests virtctl cert-manager cosign versitygw argocd-engine flux-engine
+LONG_TOOLS := oras virt-operator kubevirt-operator virt-operator-1.9 kubevirt-operator-1.9
 # The flags with which the tools and Stencil's programs are built, so that the Go command compiles a package once for all of them.
 # They hold no tables for a debugger: compiling without these takes an eighth less time.
 export CGO_ENABLED ?= 0
@@ -35,9 +36,14 @@ test: preflight ## the gate: unit tests, and the main end-to-end tests on an emb
 	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests -suite gate
 
 .PHONY: test-full
-test-full: preflight ## all that `make test` leaves out: the race detector, and the other end-to-end tests; needs root, libvirt and QEMU
+test-full: preflight ## what continuous integration runs after `make test`: the race detector, and the other end-to-end tests; needs root, libvirt and QEMU
 	@hack/tool $(GATE_TOOLS) $(FULL_TOOLS) >/dev/null
 	@cd test && go build -o ../bin/tests ./runner && exec ../hack/guest.sh ../bin/tests -suite full
+
+.PHONY: test-long
+test-long: preflight ## the tests that a release and changes of their subject have to pass in addition: more failures and timings, all packages with the race detector, releases and upgrades; needs root, libvirt and QEMU
+	@hack/tool $(GATE_TOOLS) $(FULL_TOOLS) $(LONG_TOOLS) >/dev/null
+	@cd test && go build -o ../bin/tests ./runner && exec ../hack/guest.sh ../bin/tests -suite long
 
 .PHONY: e2e
 e2e: preflight ## some packages of tests, such as PACKAGES=./e2e/road RUN=TestCreate (IMAGES=1 runs the servers from images)
