@@ -74,6 +74,8 @@ func TestTakeover(t *testing.T) {
 		"takeover, forbidden":    {line: "install takeover", saved: "takeover.yaml", answers: cluster(ofOperator, map[string][]string{"DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + requestsNamed: {respondWithError(403, "Forbidden", "ada cannot delete it")}})},
 		"release, dry run":       {line: "install release --dry-run", answers: cluster(ofHelm, map[string][]string{"GET" + kubeVirtAt: {settledOff}, "GET /apis/apps/v1/namespaces/stencil-system/deployments": {`{"items": []}`}})},
 		"release, installed":     {line: "install release", answers: cluster(ofHelm, map[string][]string{"GET /apis/apps/v1/namespaces/stencil-system/deployments": {`{"items": [{"metadata": {"name": "stencil-manager"}}]}`}})},
+		"release, virt-operator does not run": {line: "install release --step-timeout 1ms", saved: "takeover.yaml", answers: cluster(ofHelm, map[string][]string{
+			"GET /apis/apps/v1/namespaces/stencil-system/deployments": {`{"items": []}`}, "GET" + kubeVirtAt: {unaware}})},
 		"release, the gate is off": {line: "install release", saved: "takeover.yaml", answers: cluster(ofHelm, map[string][]string{
 			"GET /apis/apps/v1/namespaces/stencil-system/deployments": {`{"items": []}`},
 			"GET" + kubeVirtAt: {`{"metadata": {}, "spec": {"configuration": {"developerConfiguration": {"disabledFeatureGates": ["Template"]}}}, "status": {"observedKubeVirtVersion": "v1.9.0"}}`}})},

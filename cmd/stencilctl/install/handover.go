@@ -262,13 +262,37 @@ func (h *handover) noticed(give func(context.Context) error) step {
 			if on, _ := preflight.KubeVirt(object).Component(); !on {
 				return "", nil
 			}
-			if _, message := condition(object, "Synchronized"); !strings.Contains(message, "already exists") {
-				return "virt-operator does not run, or has not tried to create the definitions again", nil
-			}
-			return "", nil
+			return untried(object), nil
 		},
 		act: give,
 	}
+}
+
+// started is the step that waits until virt-operator has seen that its component is on: it tries to create the definitions, and fails, because they exist without its label.
+// Before that it would delete an APIService with its label, and create another one later.
+func (h *handover) started() step {
+	return step{
+		name: "wait until virt-operator has started",
+		missing: func(ctx context.Context) (string, error) {
+			wrong, err := h.misowned(ctx, preflight.Definitions, installation.Definitions, installation.ByOperator, true)
+			if err != nil || len(wrong) == 0 {
+				return "", err
+			}
+			object, err := h.kubeVirt(ctx)
+			if err != nil {
+				return "", err
+			}
+			return untried(object), nil
+		},
+	}
+}
+
+// untried returns why it is not known that virt-operator has tried to create definitions that exist without its label.
+func untried(object map[string]any) string {
+	if _, message := condition(object, "Synchronized"); !strings.Contains(message, "already exists") {
+		return "virt-operator does not run, or has not tried to create the definitions again"
+	}
+	return ""
 }
 
 // deployed is the step that waits until virt-operator has done all that the KubeVirt object says.

@@ -92,6 +92,7 @@ func newRelease(streams cli.Streams) *cobra.Command {
 				// virt-operator deletes definitions with its label while the component is off, and may not have seen yet that it is on.
 				h.guarded(),
 				h.component("switch KubeVirt's template component on", true),
+				h.started(),
 				h.owners("give the definitions to virt-operator", preflight.Definitions, installation.Definitions, installation.ByOperator, true, marks),
 				h.owners("give the APIServices to virt-operator", preflight.APIServices, installation.APIServices, installation.ByOperator, false, marks),
 				h.deployed(nil),
@@ -105,7 +106,7 @@ func newRelease(streams cli.Streams) *cobra.Command {
 	}
 	return c.command("release", "Give the definitions of templates to KubeVirt's own template component", `Give the definitions of templates to KubeVirt's own template component, with all templates and their requests: the way back from install takeover.
 
-Uninstall Stencil before, which keeps the definitions. The command saves everything to a file, denies the deletion of the definitions meanwhile, switches the component on, gives virt-operator its label, waits until KubeVirt has settled,
+Uninstall Stencil before, which keeps the definitions. The command saves everything to a file, denies the deletion of the definitions meanwhile, switches the component on, waits until virt-operator has seen that, gives it its label, waits until KubeVirt has settled,
 and compares all objects with the file by UID. An interrupted command goes on when it is run again. It takes the permissions of a cluster admin.`)
 }
 
