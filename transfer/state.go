@@ -35,8 +35,16 @@ type State struct {
 	// Digest (sha256:HEX) and Size are those of the exported package.
 	Digest string `json:"digest,omitempty"`
 	Size   int64  `json:"size,omitempty"`
+	// Received are the bytes of an uploaded package that have arrived.
+	Received int64 `json:"received,omitempty"`
 	// Image is the exported package in the registry: REGISTRY/REPOSITORY@DIGEST.
 	Image string `json:"image,omitempty"`
+}
+
+// Received is the response to a GET of UploadPath.
+type Received struct {
+	// Received is how many bytes of the package have arrived.
+	Received int64 `json:"received"`
 }
 
 // Failure is why a mover failed. Message is for users: it has no credentials and no content of the source.

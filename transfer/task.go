@@ -12,7 +12,7 @@ const (
 	AuthoritiesFolder = "/var/run/stencil/authorities"
 	// DisksFolder has one entry per disk: a block device, or a folder with DiskFile if the volume has a filesystem.
 	DisksFolder = "/var/run/stencil/disks"
-	// ResultFolder is the volume in which an export keeps the package.
+	// ResultFolder is the volume in which an export, or an upload, keeps the package.
 	ResultFolder = "/var/run/stencil/result"
 	// SourceFolder is the volume that an import from a PersistentVolumeClaim reads.
 	SourceFolder = "/var/run/stencil/source"
@@ -23,6 +23,8 @@ const (
 	KeyFile         = "tls.key"
 	// DiskFile is the name of the raw image in a volume with a filesystem, as KubeVirt expects it.
 	DiskFile = "disk.img"
+	// UploadFile is the name of an uploaded package in its volume.
+	UploadFile = "package"
 )
 
 // The server of the mover.
@@ -37,6 +39,15 @@ const (
 	AcknowledgePath = "/acknowledge"
 	// PackagePath is the path of an exported package, with the user's token; the file's name follows it.
 	PackagePath = "/package/"
+	// UploadPath is the path to which users send a package by tus, with their token.
+	UploadPath = "/upload"
+	// The header fields of tus 1.0 (https://tus.io/protocols/resumable-upload): where a part of the package begins, and how many bytes the whole has.
+	UploadOffset = "Upload-Offset"
+	UploadLength = "Upload-Length"
+	TusVersion   = "Tus-Resumable"
+	// Tus is the version of the protocol, UploadType the media type of a part.
+	Tus        = "1.0.0"
+	UploadType = "application/offset+octet-stream"
 	// TokenHeader has the user's token where Authorization does not arrive: the API server removes it from requests that it passes on to a Service.
 	TokenHeader = "X-Stencil-Token"
 )
@@ -45,6 +56,8 @@ const (
 type Stage string
 
 const (
+	// Receive waits until users have uploaded a package.
+	Receive Stage = "Receive"
 	// Inspect reads the description of a package, and none of its disks.
 	Inspect Stage = "Inspect"
 	// Import writes the disks of a package into volumes.
@@ -71,7 +84,9 @@ type Task struct {
 	Disks []Disk `json:"disks,omitempty"`
 	// Package is the package to be exported.
 	Package *Package `json:"package,omitempty"`
-	Limits  Limits   `json:"limits"`
+	// Upload is the package to be received.
+	Upload *Upload `json:"upload,omitempty"`
+	Limits Limits  `json:"limits"`
 	// AllowedNetworks are private networks, in CIDR form, that the mover may connect to.
 	AllowedNetworks []string `json:"allowedNetworks,omitempty"`
 }
@@ -116,6 +131,14 @@ type Package struct {
 	DownloadToken string `json:"downloadToken"`
 	// Target is the registry to which the package is written. Otherwise it is served.
 	Target *v1beta1.ExportTargetRegistry `json:"target,omitempty"`
+}
+
+// Upload is a package that users send.
+type Upload struct {
+	// Size of the package in bytes.
+	Size int64 `json:"size"`
+	// Token is the token with which users send it.
+	Token string `json:"token"`
 }
 
 // Limits bound what a mover does for one transfer. A limit of 0 is none.

@@ -18,11 +18,12 @@ type Mover struct {
 	Wait func(ctx context.Context, attempt int) error
 
 	report report
+	upload upload
 }
 
 // New returns a mover whose state is Running.
 func New(folders Folders, task *transfer.Task) *Mover {
-	m := &Mover{Folders: folders, Task: task}
+	m := &Mover{Folders: folders, Task: task, upload: upload{done: make(chan error, 1)}}
 	m.report.state.Phase = transfer.Running
 	if task.Stage != transfer.Inspect {
 		for _, d := range task.Disks {
@@ -58,6 +59,8 @@ func (m *Mover) Work(ctx context.Context) {
 
 func (m *Mover) work(ctx context.Context) error {
 	switch m.Task.Stage {
+	case transfer.Receive:
+		return m.receive(ctx)
 	case transfer.Inspect:
 		return m.inspect(ctx)
 	case transfer.Import:

@@ -12,7 +12,7 @@ import (
 	"github.com/vmstencil/stencil/transfer"
 )
 
-// Server serves the state of a mover to the manager, and an exported package to users.
+// Server serves the state of a mover to the manager, and an exported package to users, and receives one that they import.
 type Server struct {
 	mover *Mover
 	token string
@@ -35,6 +35,9 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET "+transfer.StatePath, s.authorized(s.state))
 	mux.HandleFunc("POST "+transfer.AcknowledgePath, s.authorized(s.acknowledge))
 	mux.HandleFunc("GET "+transfer.PackagePath+"{file}", s.download)
+	// HEAD too.
+	mux.HandleFunc("GET "+transfer.UploadPath, s.offset)
+	mux.HandleFunc("PATCH "+transfer.UploadPath, s.add)
 	return mux
 }
 

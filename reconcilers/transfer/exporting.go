@@ -32,10 +32,10 @@ const (
 	serveInterval = 30 * time.Second
 	// defaultTTL is how long a package can be downloaded.
 	defaultTTL = 2 * time.Hour
-	// result is the suffix of the volume with the package, and packageSlack is how much larger than the disks it is: descriptor and tables.
+	// result is the suffix of the volume with the package, and packageSlack is how much larger than its content it is: descriptor and tables.
 	result       = "-package"
 	packageSlack = 64 << 20
-	// access is the suffix of the Secret with which users download.
+	// access is the suffix of the Secret with which users download or upload.
 	access = "-access"
 )
 
@@ -63,9 +63,7 @@ func (r *Exports) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		}
 		return reconcile.Result{}, err
 	}
-	s, err := r.newSession(ctx, directionExport, "VirtualMachineTemplateExport", object, &object.Status.Phase, &object.Status.Conditions, func(o owner) []string {
-		return []string{o.serviceHost(), o.serviceHost() + ".cluster.local"}
-	})
+	s, err := r.newSession(ctx, directionExport, "VirtualMachineTemplateExport", object, &object.Status.Phase, &object.Status.Conditions, owner.serviceNames)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -273,10 +271,7 @@ func (e *exporting) start(ctx context.Context, of *exportable, copies []corev1.P
 	}
 	objects := []client.Object{e.owner.claim(j.result, chosen.size, chosen.class, chosen.modes, &chosen.mode), e.owner.networkPolicy(e.target() == nil, &e.settings)}
 	if e.target() == nil {
-		download := &corev1.Secret{ObjectMeta: e.owner.metadata(e.owner.called(access)), Immutable: new(true), Data: map[string][]byte{
-			"token": []byte(e.who.downloadToken), "ca.crt": e.who.certificate,
-		}}
-		objects = append(objects, download, e.owner.service())
+		objects = append(objects, e.owner.access(e.who), e.owner.service())
 	}
 	for _, object := range append(objects, e.owner.job(e.owner.called(""), j, &e.settings)) {
 		if err := ensure(ctx, e.cluster, object); err != nil {

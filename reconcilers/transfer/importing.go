@@ -52,7 +52,12 @@ func (r *Imports) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		}
 		return reconcile.Result{}, err
 	}
-	s, err := r.newSession(ctx, directionImport, "VirtualMachineTemplateImport", object, &object.Status.Phase, &object.Status.Conditions, func(owner) []string { return nil })
+	s, err := r.newSession(ctx, directionImport, "VirtualMachineTemplateImport", object, &object.Status.Phase, &object.Status.Conditions, func(o owner) []string {
+		if object.Spec.Source.Upload == nil {
+			return nil
+		}
+		return o.serviceNames()
+	})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -80,6 +85,8 @@ func (i *importing) step(ctx context.Context) (time.Duration, error) {
 		return 0, &permanentError{transfer.ReasonTimedOut, fmt.Sprintf("the import has not finished within %s: set a longer spec.timeout in a new import", timeout)}
 	}
 	switch {
+	case !i.uploaded():
+		return i.receive(ctx)
 	case status.Plan == nil:
 		return i.inspect(ctx)
 	case status.Phase == v1beta1.TransferPublishing:
@@ -105,7 +112,7 @@ func (i *importing) restartClock() {
 func (i *importing) task(stage transfer.Stage) *transfer.Task {
 	spec := &i.object.Spec
 	task := &transfer.Task{
-		Stage: stage, Source: &spec.Source, Verification: spec.Verification, Checksum: spec.Checksum,
+		Stage: stage, Source: i.source(), Verification: spec.Verification, Checksum: spec.Checksum,
 		Conversion: transfer.Conversion{
 			Namespace: i.object.Namespace, Name: i.templateName(), DeploymentOption: spec.DeploymentOption, Networks: spec.Networks,
 		},
@@ -138,7 +145,7 @@ func (i *importing) start(ctx context.Context, suffix string, task *transfer.Tas
 		return err
 	}
 	j.digest = digest
-	switch source := &i.object.Spec.Source; {
+	switch source := task.Source; {
 	case source.HTTP != nil:
 		j.credentials, j.authorities = nameOf(source.HTTP.SecretRef), nameOf(source.HTTP.CertificatesRef)
 	case source.Registry != nil:
@@ -149,7 +156,7 @@ func (i *importing) start(ctx context.Context, suffix string, task *transfer.Tas
 	if err := replace(ctx, i.cluster, secret); err != nil {
 		return err
 	}
-	for _, object := range []client.Object{i.owner.networkPolicy(false, &i.settings), i.owner.job(i.owner.called(suffix), j, &i.settings)} {
+	for _, object := range []client.Object{i.networkPolicy(), i.owner.job(i.owner.called(suffix), j, &i.settings)} {
 		if err := ensure(ctx, i.cluster, object); err != nil {
 			return err
 		}
@@ -367,7 +374,7 @@ func (i *importing) clean(ctx context.Context) error {
 		name := metav1.ObjectMeta{Namespace: i.object.Namespace, Name: i.owner.called(suffix)}
 		failures = append(failures, i.deleteJob(ctx, i.owner, name.Name), remove(ctx, i.cluster, &corev1.Secret{ObjectMeta: name}))
 	}
-	return errors.Join(append(failures, remove(ctx, i.cluster, i.owner.networkPolicy(false, &i.settings)))...)
+	return errors.Join(append(failures, remove(ctx, i.cluster, i.networkPolicy()), i.forget(ctx))...)
 }
 
 // clear deletes all that the import has made, and still owns.

@@ -70,7 +70,7 @@ func (k *keys) load(ctx context.Context) ([]byte, error) {
 
 // identity are the secrets of one transfer.
 type identity struct {
-	// token is the manager's, downloadToken that of users of an export.
+	// token is the manager's, downloadToken that of users who download or upload a package.
 	token, downloadToken string
 	// certificate and key in PEM.
 	certificate, key []byte

@@ -56,7 +56,7 @@ type job struct {
 	disks          []jobDisk
 	// credentials and authorities are the names of a Secret and a ConfigMap of the user; empty if there are none.
 	credentials, authorities string
-	// source is the claim that an import reads, result that in which an export writes.
+	// source is the claim that an import reads, result that to which an export or a received package is written.
 	source, result string
 }
 
@@ -137,8 +137,8 @@ func (o owner) job(name string, j job, settings *Settings) *batchv1.Job {
 	}}
 }
 
-// networkPolicy returns the NetworkPolicy of the movers of a transfer. They accept connections of the manager, and those of an export all at the port of
-// the package. They connect to name servers, to public addresses and to the networks that are allowed.
+// networkPolicy returns the NetworkPolicy of the movers of a transfer. They accept connections of the manager, and those that serve or receive a package all
+// at its port. They connect to name servers, to public addresses and to the networks that are allowed.
 func (o owner) networkPolicy(serves bool, settings *Settings) *networkingv1.NetworkPolicy {
 	port := []networkingv1.NetworkPolicyPort{{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(transfer.Port))}}
 	ingress := networkingv1.NetworkPolicyIngressRule{Ports: port}
@@ -200,7 +200,14 @@ func (s *Settings) networks() (texts []string) {
 	return texts
 }
 
-// service returns the Service at which an export is downloaded.
+// access returns the Secret with which users download an export, or upload a package.
+func (o owner) access(who *identity) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: o.metadata(o.called(access)), Immutable: new(true), Data: map[string][]byte{
+		"token": []byte(who.downloadToken), "ca.crt": who.certificate,
+	}}
+}
+
+// service returns the Service at which an export is downloaded, or the package of an import uploaded.
 func (o owner) service() *corev1.Service {
 	return &corev1.Service{ObjectMeta: o.metadata(o.serviceName()), Spec: corev1.ServiceSpec{
 		Selector: o.labels(), Ports: []corev1.ServicePort{{Name: "https", Port: 443, TargetPort: intstr.FromInt32(transfer.Port), Protocol: corev1.ProtocolTCP}},
@@ -208,7 +215,17 @@ func (o owner) service() *corev1.Service {
 }
 
 // serviceName begins with a letter, as names of Services must, and has at most 63 characters.
-func (o owner) serviceName() string { return "export-" + string(o.uid) }
+func (o owner) serviceName() string {
+	if o.kind == "VirtualMachineTemplateImport" {
+		return "import-" + string(o.uid)
+	}
+	return "export-" + string(o.uid)
+}
+
+// serviceNames are the names of the Service in the certificate of its mover.
+func (o owner) serviceNames() []string {
+	return []string{o.serviceHost(), o.serviceHost() + ".cluster.local"}
+}
 
 func (o owner) serviceHost() string { return o.serviceName() + "." + o.namespace + ".svc" }
 

@@ -1,7 +1,8 @@
-// Package packages downloads the packages of VirtualMachineTemplateExports, as a client in the cluster does, for tests and the demo.
+// Package packages downloads the packages of VirtualMachineTemplateExports and uploads those of VirtualMachineTemplateImports, as a client in the cluster does, for tests and the demo.
 package packages
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,16 +14,20 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/transfer"
 )
 
-// Package is what a ready export offers.
+// Package is what a ready export offers, or what an import waits for.
 type Package struct {
 	URL, Token, Digest string
 	// Certificate is that of the server, in PEM.
@@ -34,62 +39,83 @@ type Package struct {
 
 // Of reads the package of an export, as a user; as the administrator when that is nil.
 func Of(ctx context.Context, plane *controlplane.Plane, user *controlplane.User, namespace, export string) (*Package, error) {
-	read := func(into any, arguments ...string) error {
-		result, err := plane.Kubectl(ctx, user, "", append([]string{"get", "-n", namespace, "-o", "json"}, arguments...)...)
-		if err != nil {
-			return err
-		}
-		if result.Code != 0 {
-			return errors.New(result.Stderr)
-		}
-		return json.Unmarshal([]byte(result.Stdout), into)
-	}
+	as := reader{plane, user, namespace}
 	object := &v1beta1.VirtualMachineTemplateExport{}
-	if err := read(object, "vmte", export); err != nil {
+	if err := as.read(ctx, object, "vmte", export); err != nil {
 		return nil, err
 	}
 	if object.Status.Phase != v1beta1.TransferReady || object.Status.TokenSecretRef == nil {
 		return nil, fmt.Errorf("export %s/%s is %s", namespace, export, object.Status.Phase)
 	}
-	var secret struct{ Data map[string]string }
-	if err := read(&secret, "secret", object.Status.TokenSecretRef.Name); err != nil {
+	p := &Package{URL: object.Status.URL, Digest: object.Status.Digest, Size: object.Status.Size}
+	return p, as.complete(ctx, p, object.Status.TokenSecretRef.Name, object.UID)
+}
+
+// For reads where the package of an import is uploaded to.
+func For(ctx context.Context, plane *controlplane.Plane, user *controlplane.User, namespace, name string) (*Package, error) {
+	as := reader{plane, user, namespace}
+	object := &v1beta1.VirtualMachineTemplateImport{}
+	if err := as.read(ctx, object, "vmti", name); err != nil {
 		return nil, err
+	}
+	status := object.Status.Upload
+	if object.Status.Phase != v1beta1.TransferUploading || status == nil || status.TokenSecretRef == nil {
+		return nil, fmt.Errorf("import %s/%s is %s", namespace, name, object.Status.Phase)
+	}
+	p := &Package{URL: status.URL, Size: object.Spec.Source.Upload.Size}
+	return p, as.complete(ctx, p, status.TokenSecretRef.Name, object.UID)
+}
+
+// reader reads objects of a namespace as a user.
+type reader struct {
+	plane     *controlplane.Plane
+	user      *controlplane.User
+	namespace string
+}
+
+func (r reader) read(ctx context.Context, into any, arguments ...string) error {
+	result, err := r.plane.Kubectl(ctx, r.user, "", append([]string{"get", "-n", r.namespace, "-o", "json"}, arguments...)...)
+	if err != nil {
+		return err
+	}
+	if result.Code != 0 {
+		return errors.New(result.Stderr)
+	}
+	return json.Unmarshal([]byte(result.Stdout), into)
+}
+
+// complete reads the token, the certificate and the address of the mover.
+func (r reader) complete(ctx context.Context, p *Package, name string, uid types.UID) error {
+	var secret struct{ Data map[string]string }
+	if err := r.read(ctx, &secret, "secret", name); err != nil {
+		return err
 	}
 	token, err1 := base64.StdEncoding.DecodeString(secret.Data["token"])
 	certificate, err2 := base64.StdEncoding.DecodeString(secret.Data["ca.crt"])
 	if err := errors.Join(err1, err2); err != nil {
-		return nil, err
+		return err
 	}
-	var pods struct {
-		Items []struct {
-			Status struct {
-				PodIP string `json:"podIP"`
-			} `json:"status"`
-		} `json:"items"`
+	pods := &corev1.PodList{}
+	if err := r.read(ctx, pods, "pods", "-l", v1beta1.LabelTransferUID+"="+string(uid)); err != nil {
+		return err
 	}
-	if err := read(&pods, "pods", "-l", v1beta1.LabelTransferUID+"="+string(object.UID)); err != nil {
-		return nil, err
-	}
+	pods.Items = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
+		return pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning
+	})
 	if len(pods.Items) != 1 {
-		return nil, fmt.Errorf("export %s/%s has %d pods", namespace, export, len(pods.Items))
+		return fmt.Errorf("the transfer %s has %d pods that run", uid, len(pods.Items))
 	}
-	return &Package{
-		URL: object.Status.URL, Token: string(token), Digest: object.Status.Digest, Certificate: certificate, Size: object.Status.Size,
-		address: net.JoinHostPort(pods.Items[0].Status.PodIP, strconv.Itoa(transfer.Port)),
-	}, nil
+	p.Token, p.Certificate, p.address = string(token), certificate, net.JoinHostPort(pods.Items[0].Status.PodIP, strconv.Itoa(transfer.Port))
+	return nil
 }
 
 // offered counts the endpoints of this process.
 var offered atomic.Int32
 
-// Offer lets the API server reach the package of a ready export, as the network of a cluster does. The API server passes requests on to no address of the
-// loopback, where movers listen, so that neither the pod nor the EndpointSlice of its Service will do: another pod, which runs nowhere, has an address that leads
-// to the mover.
-func Offer(ctx context.Context, plane *controlplane.Plane, namespace, export string) error {
-	of, err := Of(ctx, plane, nil, namespace, export)
-	if err != nil {
-		return err
-	}
+// Offer lets the API server reach the mover of a package, as the network of a cluster does. The API server passes requests on to no address of the loopback,
+// where movers listen, so that neither the pod nor the EndpointSlice of its Service will do: another pod, which runs nowhere, has an address that leads to the
+// mover.
+func Offer(ctx context.Context, plane *controlplane.Plane, namespace string, of *Package) error {
 	at, err := url.Parse(of.URL)
 	if err != nil {
 		return err
@@ -134,6 +160,19 @@ type Response struct {
 
 // Get requests the package with a header. That of Authorized permits it.
 func (p *Package) Get(ctx context.Context, header http.Header) (*Response, error) {
+	return p.request(ctx, http.MethodGet, header, http.NoBody)
+}
+
+// Append sends a part of the package that begins at an offset.
+func (p *Package) Append(ctx context.Context, offset int64, content []byte) (*Response, error) {
+	header := p.Authorized()
+	header.Set("Content-Type", transfer.UploadType)
+	header.Set(transfer.TusVersion, transfer.Tus)
+	header.Set(transfer.UploadOffset, strconv.FormatInt(offset, 10))
+	return p.request(ctx, http.MethodPatch, header, bytes.NewReader(content))
+}
+
+func (p *Package) request(ctx context.Context, method string, header http.Header, content io.Reader) (*Response, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(p.Certificate) {
 		return nil, errors.New("the Secret has no certificate")
@@ -145,7 +184,7 @@ func (p *Package) Get(ctx context.Context, header http.Header) (*Response, error
 			return (&net.Dialer{}).DialContext(ctx, network, p.address)
 		},
 	}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, method, p.URL, content)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +198,7 @@ func (p *Package) Get(ctx context.Context, header http.Header) (*Response, error
 	return &Response{response.StatusCode, response.Header, body}, err
 }
 
-// Authorized returns the header that permits a download.
+// Authorized returns the header that permits a download or an upload.
 func (p *Package) Authorized() http.Header {
 	return http.Header{"Authorization": {"Bearer " + p.Token}}
 }

@@ -7,6 +7,9 @@ const (
 	// TransferPending has not begun.
 	TransferPending TransferPhase = "Pending"
 
+	// TransferUploading waits until the user has uploaded the package.
+	TransferUploading TransferPhase = "Uploading"
+
 	// TransferInspecting reads the description of the package.
 	TransferInspecting TransferPhase = "Inspecting"
 

@@ -170,7 +170,7 @@ const (
 
 // ImportSource is where a package is. Exactly one field is set.
 //
-// +kubebuilder:validation:ExactlyOneOf=http;registry;pvc
+// +kubebuilder:validation:ExactlyOneOf=http;registry;pvc;upload
 type ImportSource struct {
 	// HTTP is an OVA on an HTTP server.
 	//
@@ -187,6 +187,12 @@ type ImportSource struct {
 	//
 	// +optional
 	PVC *ImportSourcePVC `json:"pvc,omitempty"`
+
+	// Upload is a package that the user uploads: an OVA, or the tar archive of an OCI
+	// layout.
+	//
+	// +optional
+	Upload *ImportSourceUpload `json:"upload,omitempty"`
 }
 
 // ImportSourceHTTP is an OVA on an HTTP server, which should support ranges: without
@@ -255,6 +261,23 @@ type ImportSourcePVC struct {
 	Path string `json:"path"`
 }
 
+// ImportSourceUpload is a package that the user uploads to status.upload.url, within the
+// timeout of the import. A volume of the namespace holds it until the import has ended.
+type ImportSourceUpload struct {
+	// Size of the package in bytes.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Size int64 `json:"size"`
+
+	// StorageClassName is the storage class of the volume that holds the package. The
+	// default is that of the cluster.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	StorageClassName string `json:"storageClassName,omitempty"`
+}
+
 // ImportStorage is the storage of one disk, or of all others.
 type ImportStorage struct {
 	// Disk is the name of a volume of the template, or * for all that are not named.
@@ -309,6 +332,11 @@ type VirtualMachineTemplateImportStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	// Upload is how far the upload of the package is.
+	//
+	// +optional
+	Upload *ImportUpload `json:"upload,omitempty"`
+
 	// Plan is what the import makes of the package.
 	//
 	// +optional
@@ -336,6 +364,30 @@ type VirtualMachineTemplateImportStatus struct {
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+}
+
+// ImportUpload is how far the upload of a package is.
+type ImportUpload struct {
+	// URL is the address inside of the cluster to which the package is sent, by the
+	// protocol of https://tus.io, until it is complete.
+	//
+	// +optional
+	URL string `json:"url,omitempty"`
+
+	// TokenSecretRef names a Secret with the keys token and ca.crt for the upload.
+	//
+	// +optional
+	TokenSecretRef *corev1.LocalObjectReference `json:"tokenSecretRef,omitempty"`
+
+	// Received are the bytes that have arrived.
+	//
+	// +optional
+	Received int64 `json:"received,omitempty"`
+
+	// CompletionTime is when the package was complete.
+	//
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 }

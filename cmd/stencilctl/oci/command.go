@@ -33,6 +33,7 @@ or in a folder with a layout. The commands use the credentials of docker login o
 Only import and export need a cluster, which reads and writes artifacts itself.`,
 	}
 	command.AddCommand(newInspect(streams, options), newPull(streams, options), newPush(streams, options), newContainerDisk(streams, options),
-		transfers.NewImport(streams, v1beta1.ExportOCI), transfers.NewExport(streams, v1beta1.ExportOCI))
+		transfers.NewImport(streams, v1beta1.ExportOCI), transfers.NewExport(streams, v1beta1.ExportOCI),
+		transfers.NewUpload(streams, v1beta1.ExportOCI))
 	return command
 }

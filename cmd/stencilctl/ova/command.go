@@ -26,7 +26,8 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 The commands read files and need no cluster, except for import and export.`,
 	}
 	command.AddCommand(newInspect(streams), newValidate(streams), newConvert(streams), newSign(streams),
-		transfers.NewImport(streams, v1beta1.ExportOVA), transfers.NewExport(streams, v1beta1.ExportOVA))
+		transfers.NewImport(streams, v1beta1.ExportOVA), transfers.NewExport(streams, v1beta1.ExportOVA),
+		transfers.NewUpload(streams, v1beta1.ExportOVA))
 	return command
 }
 

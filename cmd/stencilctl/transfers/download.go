@@ -37,7 +37,7 @@ func (c *exporting) download(ctx context.Context, client *cluster.Client, export
 	if err != nil || status.TokenSecretRef == nil || !digests.MatchString(status.Digest) {
 		return cli.Cluster(fmt.Errorf("the export %s has no package", export.Name))
 	}
-	token, err := downloadToken(ctx, client, export.Namespace, status.TokenSecretRef.Name)
+	token, err := accessToken(ctx, client, export.Namespace, status.TokenSecretRef.Name)
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func (c *exporting) download(ctx context.Context, client *cluster.Client, export
 	return cli.Internal(c.finish(partial))
 }
 
-// downloadToken returns the token of a Secret.
-func downloadToken(ctx context.Context, client *cluster.Client, namespace, name string) (string, error) {
+// accessToken returns the token of a Secret.
+func accessToken(ctx context.Context, client *cluster.Client, namespace, name string) (string, error) {
 	var secret struct {
 		Data map[string]string `json:"data"`
 	}
@@ -110,25 +110,32 @@ func (s *sink) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// fetch gets what is missing. It tries again while there is progress, and for some time without.
+// fetch gets what is missing.
 func (c *exporting) fetch(ctx context.Context, get func(offset int64) (io.ReadCloser, error), to *sink) error {
-	for last := time.Now(); to.written < to.size; {
-		before := to.written
-		err := receive(get, to)
-		if to.written > before {
+	return c.repeat(ctx, "downloading the package", func() int64 { return to.size - to.written }, func() error { return receive(get, to) })
+}
+
+// repeat makes attempts until nothing is left. It makes another one while there is progress, and for some time without.
+func (r retrying) repeat(ctx context.Context, doing string, left func() int64, attempt func() error) error {
+	for last := time.Now(); left() > 0; {
+		before := left()
+		err := attempt()
+		if left() < before {
 			last = time.Now()
 		}
 		switch {
-		case to.written >= to.size:
+		case left() <= 0:
 			return nil
 		case ctx.Err() != nil:
-			return cli.Internal(fmt.Errorf("downloading the package: %w", ctx.Err()))
-		case err != nil && (cli.ExitCode(err) == cli.ExitInternal || lasting(err)), time.Since(last) >= c.tolerate:
-			return cluster.Failed("downloading the package", err)
+			return cli.Internal(fmt.Errorf("%s: %w", doing, ctx.Err()))
+		case err == nil:
+			continue
+		case cli.ExitCode(err) == cli.ExitInternal || lasting(err), time.Since(last) >= r.tolerate:
+			return cluster.Failed(doing, err)
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(c.pause):
+		case <-time.After(r.pause):
 		}
 	}
 	return nil

@@ -150,7 +150,7 @@ func (c *exporting) run(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: client.Namespace, GenerateName: c.template + "-"},
 		Spec:       c.spec,
 	}
-	at := &watched{streams: c.streams, client: client, resource: exports, namespace: client.Namespace, name: c.existing}
+	at := newWatched(c.streams, client, exports, c.existing)
 	if c.existing == "" {
 		if err := create(ctx, client, exports, object, false); err != nil {
 			return err
@@ -162,7 +162,7 @@ func (c *exporting) run(ctx context.Context) error {
 		*object = v1beta1.VirtualMachineTemplateExport{}
 		err := templates.Decode(stored, object)
 		s := object.Status
-		return progress{s.Phase, s.Percent, s.Conditions, s.Warnings}, err
+		return progress{s.Phase, s.Percent, s.Conditions, s.Warnings, false}, err
 	}); err != nil {
 		return err
 	}

@@ -30,6 +30,8 @@ type progress struct {
 	percent    int32
 	conditions []metav1.Condition
 	warnings   []string
+	// due is true if the command itself is to do something now.
+	due bool
 }
 
 // ended reports whether nothing happens any more without the user.
@@ -48,6 +50,38 @@ type watched struct {
 	client          *cluster.Client
 	resource        schema.GroupVersionResource
 	namespace, name string
+	reported        cluster.Reported
+}
+
+func newWatched(streams cli.Streams, client *cluster.Client, resource schema.GroupVersionResource, name string) *watched {
+	return &watched{streams: streams, client: client, resource: resource, namespace: client.Namespace, name: name, reported: cluster.Reported{}}
+}
+
+// read reads the object.
+func (w *watched) read(ctx context.Context, into any) error {
+	object, err := w.get(ctx)
+	if err != nil {
+		return err
+	}
+	return w.decoded(templates.Decode(object, into))
+}
+
+func (w *watched) get(ctx context.Context) (map[string]any, error) {
+	object, err := w.client.Get(ctx, w.resource, w.namespace, w.name)
+	if err != nil {
+		return nil, cluster.Failed("reading "+w.String(), err)
+	}
+	if object == nil {
+		return nil, cli.Cluster(fmt.Errorf("%s does not exist", w))
+	}
+	return object, nil
+}
+
+func (w *watched) decoded(err error) error {
+	if err != nil {
+		return cli.Cluster(fmt.Errorf("reading %s: %w", w, err))
+	}
+	return nil
 }
 
 // String returns RESOURCE.GROUP/NAME.
@@ -60,27 +94,23 @@ func (w *watched) String() string {
 func (w *watched) follow(ctx context.Context, following *cli.Following, read func(object map[string]any) (progress, error)) error {
 	meter := files.NewMeter(w.streams, "disks", 100)
 	defer meter.End()
-	reported := cluster.Reported{}
 	var last progress
 	err := following.Follow(ctx, w.streams, w.String(), func() (done bool, err error) {
-		object, err := w.client.Get(ctx, w.resource, w.namespace, w.name)
-		switch {
-		case err != nil:
-			return false, cluster.Failed("reading "+w.String(), err)
-		case object == nil:
-			return false, cli.Cluster(fmt.Errorf("%s was deleted", w))
+		object, err := w.get(ctx)
+		if err != nil {
+			return false, err
 		}
 		if last, err = read(object); err != nil {
-			return false, cli.Cluster(fmt.Errorf("reading %s: %w", w, err))
+			return false, w.decoded(err)
 		}
 		meter.End()
 		for _, condition := range last.conditions {
-			reported.Print(w.streams.Err, condition)
+			w.reported.Print(w.streams.Err, condition)
 		}
 		if last.percent > 0 {
 			meter.To(int64(last.percent))
 		}
-		return last.ended(), nil
+		return last.due || last.ended(), nil
 	})
 	if err != nil {
 		return err

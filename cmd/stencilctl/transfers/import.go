@@ -16,7 +16,6 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
-	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
 )
 
 // The schemes of artifacts in registries and of files in PersistentVolumeClaims.
@@ -27,13 +26,13 @@ const (
 
 // importing is the command import.
 type importing struct {
-	streams   cli.Streams
-	cluster   cluster.Flags
-	packaged  v1beta1.ExportFormat
-	following cli.Following
-	wait      bool
-	dryRun    cli.DryRun
-	format    *cli.Format
+	finisher
+	cluster  cluster.Flags
+	packaged v1beta1.ExportFormat
+	wait     bool
+	dryRun   cli.DryRun
+	// file is the path of a package on this machine; empty if it is elsewhere.
+	file string
 
 	name                    string
 	secret, certificates    string
@@ -47,19 +46,24 @@ type importing struct {
 // NewImport returns the command that imports packages of a format.
 func NewImport(streams cli.Streams, packaged v1beta1.ExportFormat) *cobra.Command {
 	c := &importing{
-		streams: streams, packaged: packaged, format: cli.NewFormat(cli.Table, cli.YAML, cli.JSON, cli.Name),
+		finisher: newFinisher(streams), packaged: packaged,
 		approved:      []string{string(v1beta1.ImportApprovalAuto), string(v1beta1.ImportApprovalManual)},
 		verifications: []string{string(v1beta1.ImportVerificationIfPresent), string(v1beta1.ImportVerificationRequire), string(v1beta1.ImportVerificationSkip)},
 	}
 	command := &cobra.Command{
-		Use:   "import URL|pvc://CLAIM/PATH",
+		Use:   "import FILE|URL|pvc://CLAIM/PATH",
 		Short: "Import an OVA into the cluster as a template",
 		Long: `Import an OVA into the cluster: create a VirtualMachineTemplateImport, and print every change of its conditions until the template
 is ready, or the import has failed. The cluster reads the OVA from its HTTP server, or from a PersistentVolumeClaim; nothing passes through this
-command, and the import goes on when it ends.
+command then, and the import goes on when it ends.
+
+A file on this machine is sent through the API server. A connection that is lost is made again, and the upload continues with what has not arrived; the
+command upload continues one that was ended. The user needs the role edit, or the permissions to create and get virtualmachinetemplateimports, to get
+Secrets, and to get and patch services/proxy, besides those that the import itself requires.
 
 The exit code is 1 if the import fails, if it waits for a user, and if it is not finished when the timeout is over.`,
-		Example: `  stencilctl ova import https://downloads.example.com/appliance.ova -n shop --checksum sha256:0d2f…
+		Example: `  stencilctl ova import appliance.ova -n shop
+  stencilctl ova import https://downloads.example.com/appliance.ova -n shop --checksum sha256:0d2f…
   stencilctl ova import pvc://drop/images/appliance.ova -n shop --accept-eula --network "VM Network=Pod"`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, sources []string) error { return c.run(command, sources[0]) },
@@ -75,7 +79,7 @@ The exit code is 1 if the import fails, if it waits for a user, and if it is not
 	flags.StringVar(&c.spec.Preference, "preference", "", "VirtualMachineClusterPreference of the template, or None (default by the operating system)")
 	flags.StringVar(&c.approval, "approval", "", "whether the import waits until its plan is approved: "+strings.Join(c.approved, " or ")+" (default "+c.approved[0]+")")
 	if packaged == v1beta1.ExportOCI {
-		command.Use = "import oci://HOST/REPOSITORY:TAG|pvc://CLAIM/PATH"
+		command.Use = "import FILE|oci://HOST/REPOSITORY:TAG|pvc://CLAIM/PATH"
 		command.Short = "Import an OCI artifact into the cluster as a template"
 		command.Long = strings.NewReplacer("Import an OVA", "Import the OCI artifact of a VirtualMachine or a template", "reads the OVA from its HTTP server", "reads it from the registry").Replace(command.Long)
 		command.Example = `  stencilctl oci import oci://registry.example.com/templates/web:v1 -n shop --secret registry`
@@ -99,6 +103,17 @@ func (c *importing) run(command *cobra.Command, from string) error {
 		return cli.Usage(err)
 	}
 	ctx := command.Context()
+	var sent *local
+	if c.file != "" {
+		var err error
+		if sent, err = measure(ctx, c.streams, c.file); err != nil {
+			return err
+		}
+		if c.spec.Checksum != "" && c.spec.Checksum != sent.digest {
+			return cli.Usage(fmt.Errorf("%s has the digest %s, and %s is requested", c.file, sent.digest, c.spec.Checksum))
+		}
+		c.spec.Source.Upload, c.spec.Checksum = &v1beta1.ImportSourceUpload{Size: sent.size}, sent.digest
+	}
 	client, err := c.cluster.Client(c.streams.Err)
 	if err != nil {
 		return err
@@ -113,7 +128,7 @@ func (c *importing) run(command *cobra.Command, from string) error {
 			return err
 		}
 	}
-	at := &watched{streams: c.streams, client: client, resource: imports, namespace: client.Namespace, name: object.Name}
+	at := newWatched(c.streams, client, imports, object.Name)
 	if object.Name == "" {
 		at.name = object.GenerateName
 	}
@@ -121,19 +136,7 @@ func (c *importing) run(command *cobra.Command, from string) error {
 		return show(c.streams, c.format, object, at.String(), "created"+c.dryRun.Suffix())
 	}
 	fmt.Fprintf(c.streams.Err, "%s created\n", at)
-	if err := at.follow(ctx, &c.following, func(stored map[string]any) (progress, error) {
-		*object = v1beta1.VirtualMachineTemplateImport{}
-		err := templates.Decode(stored, object)
-		s := object.Status
-		return progress{s.Phase, s.Percent, s.Conditions, s.Warnings}, err
-	}); err != nil {
-		return err
-	}
-	if object.Status.Phase == v1beta1.TransferWaiting {
-		fmt.Fprintf(c.streams.Err, "%s waits, see its condition and status.plan; it continues when you have changed it\n", at)
-		return cli.ErrFindings
-	}
-	return show(c.streams, c.format, object, "virtualmachinetemplate.template.kubevirt.io/"+object.Status.TemplateRef.Name, "ready")
+	return c.finish(ctx, at, object, sent)
 }
 
 // complete completes the spec by the source and the flags.
@@ -181,13 +184,20 @@ func (c *importing) source(from string) (name string, err error) {
 		name, _, _ := strings.Cut(path.Base(repository), ":")
 		return name, nil
 	}
+	if !strings.Contains(from, "://") {
+		if c.secret != "" || c.certificates != "" || c.plainHTTP {
+			return "", errors.New("a file on this machine needs neither credentials nor certificates")
+		}
+		c.file = from
+		return base(from), nil
+	}
 	if c.packaged == v1beta1.ExportOCI {
-		return "", fmt.Errorf("the source must be %sHOST/REPOSITORY:TAG or %sCLAIM/PATH; stencilctl oci push sends an artifact on this machine to a registry", registryScheme, claimScheme)
+		return "", fmt.Errorf("the source must be a file, %sHOST/REPOSITORY:TAG or %sCLAIM/PATH", registryScheme, claimScheme)
 	}
 	// No error has the source, which may have a password.
 	at, err := url.Parse(from)
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
-		return "", fmt.Errorf("the source must be https://HOST/PATH or %sCLAIM/PATH; stencilctl ova convert reads an OVA on this machine", claimScheme)
+		return "", fmt.Errorf("the source must be a file, https://HOST/PATH or %sCLAIM/PATH", claimScheme)
 	}
 	if at.User != nil {
 		return "", errors.New("the URL must have no credentials: name a Secret with --secret")

@@ -40,8 +40,26 @@ func (s *shop) offers(t *testing.T) {
 	t.Helper()
 	harness.Within(t, "an export is offered", limit, func() error {
 		name := strings.TrimSpace(s.does(t, "", "get", "vmte", "-o", "jsonpath={.items[*].metadata.name}"))
-		return packages.Offer(t.Context(), stencil.Plane, s.namespace, name)
+		of, err := packages.Of(t.Context(), stencil.Plane, nil, s.namespace, name)
+		if err != nil {
+			return err
+		}
+		return packages.Offer(t.Context(), stencil.Plane, s.namespace, of)
 	})
+}
+
+// receives lets the API server reach the only import of the namespace that waits for its package, and returns its name.
+func (s *shop) receives(t *testing.T) (name string) {
+	t.Helper()
+	harness.Within(t, "an import waits for its package", limit, func() error {
+		name = strings.TrimSpace(s.does(t, "", "get", "vmti", "-o", `jsonpath={.items[?(@.status.phase=="Uploading")].metadata.name}`))
+		to, err := packages.For(t.Context(), stencil.Plane, s.owner, s.namespace, name)
+		if err != nil {
+			return err
+		}
+		return packages.Offer(t.Context(), stencil.Plane, s.namespace, to)
+	})
+	return name
 }
 
 // TestCommandsExportAndImport downloads a template through the API server with the command line, deletes it, and imports it again.
@@ -90,11 +108,30 @@ func TestCommandsExportAndImport(t *testing.T) {
 	if wrong.Code != 1 || !strings.Contains(wrong.Problems, "Ready False (ChecksumMismatch)") {
 		t.Errorf("another checksum: %+v", wrong)
 	}
-	made := s.runs(t, s.owner.Kubeconfig, folder, "ova import "+url+" --poll-interval 200ms --verification Require")
+	imported := make(chan stencilctl.Result, 1)
+	go func() {
+		imported <- s.runs(t, s.owner.Kubeconfig, folder, "ova import golden.ova --poll-interval 200ms --verification Require")
+	}()
+	name := s.receives(t)
+	made := <-imported
 	if made.Code != 0 || made.Output != "virtualmachinetemplate.template.kubevirt.io/golden ready\n" {
 		t.Fatalf("%+v", made)
 	}
 	if got := s.boots(t, "golden", "web-2"); !bytes.Equal(got, disk) {
 		t.Error("the disk of the new VM has other bytes")
 	}
+	s.leaves(t, name)
+}
+
+// leaves requires that nothing is left of an import that has succeeded but the template and its disks.
+func (s *shop) leaves(t *testing.T, name string) {
+	t.Helper()
+	uid := s.uid(t, "vmti", name)
+	harness.Within(t, "only the template and its disk are left", limit, func() error {
+		got := harness.Must(t, stencil.Plane, nil, "", "get", "vmt,pvc,job,pod,secret,service,networkpolicy", "-n", s.namespace, "-l", "template.kubevirt.io/transfer="+uid, "-o", "name").Stdout
+		if lines := strings.Fields(got); len(lines) != 2 || !strings.HasPrefix(lines[0], "virtualmachinetemplate.") || !strings.HasPrefix(lines[1], "persistentvolumeclaim/") || strings.Contains(got, "-package") {
+			return harness.Complaint(got)
+		}
+		return nil
+	})
 }
