@@ -63,7 +63,7 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) int 
 	flags.StringVar(&o.root, "root", "", "Folder before the paths of all mounts, for tests.")
 	flags.StringVar(&o.taskDigest, "task-digest", "", "Digest of the task, sha256:HEX. If it is empty, every task is worked on.")
 	flags.StringVar(&o.terminationLog, "termination-log", "/dev/termination-log", "File that the reason of a failure is written to, if it exists; below --root.")
-	flags.DurationVar(&o.grace, "acknowledge-timeout", 10*time.Minute, "How long after its end the mover waits for the manager.")
+	flags.DurationVar(&o.grace, "acknowledge-timeout", 10*time.Minute, "How long a mover that has failed waits for the manager. One that has succeeded waits until the manager has seen it.")
 	err := flags.Parse(arguments)
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))

@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -316,6 +317,78 @@ func TestAFailureIsTheReasonOfTheTermination(t *testing.T) {
 	const want = "SourceDenied: http://127.0.0.1:1/a.ova: 127.0.0.1: the address is not public: allow its network in the chart's value transfers.allowedNetworks"
 	if got, err := os.ReadFile(root + "/dev/termination-log"); err != nil || string(got) != want {
 		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// TestAnUploadIsReported sends a package by HTTP/2, of which the first request stops in the middle. The manager comes later than a failure would be reported.
+func TestAnUploadIsReported(t *testing.T) {
+	root, content := t.TempDir(), []byte(strings.Repeat("package ", 1<<17))
+	if err := os.MkdirAll(root+transfer.ResultFolder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, root, &transfer.Task{Stage: transfer.Receive, Upload: &transfer.Upload{Size: int64(len(content)), Token: "upload"}, Limits: transfer.Limits{StallSeconds: 60}}, "--acknowledge-timeout=1ms")
+	p.client.Transport.(*http.Transport).ForceAttemptHTTP2 = true
+	send := func(offset string, body io.Reader) (*http.Response, error) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, p.url+transfer.UploadPath, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer upload")
+		request.Header.Set("Content-Type", transfer.UploadType)
+		request.Header.Set(transfer.UploadOffset, offset)
+		response, err := p.client.Do(request)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		return response, err
+	}
+	received := func() string {
+		response, _ := p.request(http.MethodGet, transfer.UploadPath, "upload")
+		return response.Header.Get(transfer.UploadOffset)
+	}
+	for deadline := time.Now().Add(time.Minute); received() != "0"; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it is not ready")
+		}
+	}
+	stalled, more := io.Pipe()
+	defer more.Close()
+	interrupted := make(chan error, 1)
+	go func() {
+		response, err := send("0", stalled)
+		if err == nil && response.StatusCode == http.StatusNoContent {
+			err = errors.New("the stalled request has succeeded")
+		} else {
+			err = nil
+		}
+		interrupted <- err
+	}()
+	if _, err := more.Write(content[:1000]); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); received() != "1000"; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing arrives")
+		}
+	}
+	response, err := send("1000", bytes.NewReader(content[1000:]))
+	if err != nil || response.StatusCode != http.StatusNoContent || response.ProtoMajor != 2 {
+		t.Fatalf("%+v, %v", response, err)
+	}
+	if err := <-interrupted; err != nil {
+		t.Error(err)
+	}
+	if state := p.ended(); state.Phase != transfer.Succeeded || state.Received != int64(len(content)) {
+		t.Errorf("%+v", state)
+	}
+	if got, err := os.ReadFile(root + transfer.ResultFolder + "/" + transfer.UploadFile); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("the package has other bytes: %v", err)
+	}
+	// Later than that.
+	time.Sleep(50 * time.Millisecond)
+	p.acknowledge()
+	if code, memory := p.exit(); code != 0 || memory > mostMemory {
+		t.Errorf("exit code %d, %d MiB: %s", code, memory>>20, p.output.String())
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/vmstencil/stencil/internal/mover"
-	"github.com/vmstencil/stencil/transfer"
 )
 
 // shutdownTimeout is how long answers may take after the end.
@@ -50,7 +49,7 @@ func serve(ctx context.Context, o options) error {
 		defer close(worked)
 		m.Work(work)
 	}()
-	err = wait(ctx, m, task.Stage, endpoints, worked, served, o.grace)
+	err = wait(ctx, m, endpoints, worked, served, o.grace)
 	cancel()
 	ending, stop := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer stop()
@@ -68,7 +67,7 @@ func serve(ctx context.Context, o options) error {
 var errEnded = errors.New("ended by a signal")
 
 // wait waits until the mover is to end, and returns its failure.
-func wait(ctx context.Context, m *mover.Mover, stage transfer.Stage, endpoints *mover.Server, worked <-chan struct{}, served <-chan error, grace time.Duration) error {
+func wait(ctx context.Context, m *mover.Mover, endpoints *mover.Server, worked <-chan struct{}, served <-chan error, grace time.Duration) error {
 	select {
 	case <-worked:
 	case <-ctx.Done():
@@ -78,8 +77,9 @@ func wait(ctx context.Context, m *mover.Mover, stage transfer.Stage, endpoints *
 	}
 	failure := m.Failure()
 	var late <-chan time.Time
-	// A package is served for as long as the export exists.
-	if stage != transfer.Export || failure != nil {
+	// A success is reported for as long as the Job exists: the manager may be away for long, and a package is served for hours. A failure is reported by the
+	// status of the pod as well.
+	if failure != nil {
 		timer := time.NewTimer(grace)
 		defer timer.Stop()
 		late = timer.C
