@@ -47,8 +47,9 @@ func TestAnUploadSurvives(t *testing.T) {
 			}
 		},
 		"a deleted Job": func(t *testing.T, s *shop, uid string) {
+			pod := s.mover(t, uid+"-receive")
 			s.does(t, "", "delete", "job", "transfer-"+uid+"-receive")
-			s.gone(t, "pod", s.mover(t, uid+"-receive"))
+			s.gone(t, "pod", pod)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
