@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -139,7 +140,7 @@ func (i *importer) runs(ctx context.Context, t *testing.T, folder string, argume
 		command = NewUpload(streams, v1beta1.ExportOVA)
 	}
 	command.SilenceErrors, command.SilenceUsage = true, true
-	line := append(arguments[1:], "-n", "shop", "--server", server.URL, "--poll-interval", "1ms")
+	line := slices.Concat(arguments[1:], []string{"-n", "shop", "--server", server.URL, "--poll-interval", "1ms"})
 	for at := range line {
 		line[at] = strings.ReplaceAll(line[at], "web.ova", path)
 	}
