@@ -90,6 +90,14 @@ func (r *receiver) end(t *testing.T) transfer.State {
 	return r.report.state
 }
 
+// holds requires that the volume has the package.
+func (r *receiver) holds(t *testing.T, content []byte) {
+	t.Helper()
+	if got := read(t, r.Folders.path(transfer.ResultFolder, transfer.UploadFile)); !bytes.Equal(got, content) {
+		t.Error("the package has other bytes")
+	}
+}
+
 func TestAPackageIsReceivedInParts(t *testing.T) {
 	content := rootDisk()
 	r := receives(t, int64(len(content)), nil)
@@ -124,9 +132,7 @@ func TestAPackageIsReceivedInParts(t *testing.T) {
 	if state := r.end(t); state.Phase != transfer.Succeeded || state.Received != int64(len(content)) {
 		t.Errorf("%+v", state)
 	}
-	if got := read(t, r.Folders.path(transfer.ResultFolder, transfer.UploadFile)); !bytes.Equal(got, content) {
-		t.Error("the package has other bytes")
-	}
+	r.holds(t, content)
 }
 
 func TestAnUploadContinuesAfterTheMoverHasStartedAgain(t *testing.T) {
@@ -144,9 +150,7 @@ func TestAnUploadContinuesAfterTheMoverHasStartedAgain(t *testing.T) {
 	if state := starts(t, r.Folders, int64(len(content))).end(t); state.Phase != transfer.Succeeded {
 		t.Errorf("%+v", state.Failure)
 	}
-	if got := read(t, r.Folders.path(transfer.ResultFolder, transfer.UploadFile)); !bytes.Equal(got, content) {
-		t.Error("the package has other bytes")
-	}
+	r.holds(t, content)
 }
 
 // TestAnotherRequestTakesOver has a client that sends a part of its content and is gone, without the server noticing.
@@ -173,9 +177,7 @@ func TestAnotherRequestTakesOver(t *testing.T) {
 	if state := r.end(t); state.Phase != transfer.Succeeded {
 		t.Errorf("%+v", state.Failure)
 	}
-	if got := read(t, r.Folders.path(transfer.ResultFolder, transfer.UploadFile)); !bytes.Equal(got, content) {
-		t.Error("the package has other bytes")
-	}
+	r.holds(t, content)
 }
 
 func TestManyClientsSendOnePackage(t *testing.T) {
@@ -213,9 +215,7 @@ func TestManyClientsSendOnePackage(t *testing.T) {
 		}
 	}
 	r.end(t)
-	if got := read(t, r.Folders.path(transfer.ResultFolder, transfer.UploadFile)); !bytes.Equal(got, content) {
-		t.Error("the package has other bytes")
-	}
+	r.holds(t, content)
 }
 
 func TestPartsThatAreRejected(t *testing.T) {
