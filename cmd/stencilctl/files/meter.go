@@ -37,6 +37,12 @@ func (m *Meter) Add(n int64) {
 	m.show(m.done + n)
 }
 
+// Write implements io.Writer for io.TeeReader and io.MultiWriter: the bytes are done.
+func (m *Meter) Write(p []byte) (int, error) {
+	m.Add(int64(len(p)))
+	return len(p), nil
+}
+
 // To sets how much is done. It never decreases: calls are concurrent, and may be late.
 func (m *Meter) To(done int64) {
 	m.mutex.Lock()

@@ -174,24 +174,13 @@ func (p *pushing) archive(ctx context.Context, o *origin, architecture, path str
 		err := oci.WriteTar(w, o.Artifact, o.config, architecture, func(w io.Writer, disk oci.Disk) error {
 			bar := files.NewMeter(p.streams, "writing "+disk.Name, disk.Layer.Size)
 			defer bar.End()
-			return o.content(ctx, disk, &metered{w, bar}, 0)
+			return o.content(ctx, disk, io.MultiWriter(w, bar), 0)
 		})
 		if err != nil {
 			return marked(o.from, err)
 		}
 		return nil
 	})
-}
-
-type metered struct {
-	io.Writer
-	bar *files.Meter
-}
-
-func (m *metered) Write(p []byte) (int, error) {
-	n, err := m.Writer.Write(p)
-	m.bar.Add(int64(n))
-	return n, err
 }
 
 // upload writes layers and config to a repository, and then the manifest.

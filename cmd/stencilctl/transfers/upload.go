@@ -114,24 +114,11 @@ func measure(ctx context.Context, streams cli.Streams, path string) (*local, err
 	meter := files.NewMeter(streams, "checksum", info.Size())
 	defer meter.End()
 	sum := sha256.New()
-	n, err := io.Copy(sum, &metered{files.Interruptible(ctx, file), meter})
+	n, err := io.Copy(sum, io.TeeReader(files.Interruptible(ctx, file), meter))
 	if err != nil {
 		return nil, cli.Internal(fmt.Errorf("reading %s: %w", path, err))
 	}
 	return &local{path, n, "sha256:" + hex.EncodeToString(sum.Sum(nil))}, nil
-}
-
-// metered shows what is read.
-type metered struct {
-	io.Reader
-	meter *files.Meter
-}
-
-// Read implements io.Reader.
-func (m *metered) Read(p []byte) (int, error) {
-	n, err := m.Reader.Read(p)
-	m.meter.Add(int64(n))
-	return n, err
 }
 
 // finisher follows an import until its end.
@@ -245,7 +232,7 @@ func (s *sender) part(ctx context.Context) error {
 	length := min(partSize, s.size-s.received)
 	header["Content-Type"], header[transfer.UploadOffset] = transfer.UploadType, strconv.FormatInt(s.received, 10)
 	s.known = false
-	if err := s.client.Send(ctx, s.namespace, s.service, "https", s.path, header, &metered{io.NewSectionReader(s.file, s.received, length), s.meter}); err != nil {
+	if err := s.client.Send(ctx, s.namespace, s.service, "https", s.path, header, io.TeeReader(io.NewSectionReader(s.file, s.received, length), s.meter)); err != nil {
 		return err
 	}
 	s.received, s.known = s.received+length, true
