@@ -58,11 +58,20 @@ func (k Kind) ConfigType() types.MediaType {
 }
 
 // Error reports an artifact that is malformed, or none of KubeVirt.
-type Error struct{ Problem string }
+type Error struct {
+	Problem string
+	// cause is the error of the reader, if it is one.
+	cause error
+}
 
 func (e *Error) Error() string { return "OCI artifact: " + e.Problem }
 
-func errorf(format string, arguments ...any) error { return &Error{fmt.Sprintf(format, arguments...)} }
+// Unwrap returns the error of the reader of an archive, which may be one of the network.
+func (e *Error) Unwrap() error { return e.cause }
+
+func errorf(format string, arguments ...any) error {
+	return &Error{Problem: fmt.Sprintf(format, arguments...)}
+}
 
 // Artifact is the content of a manifest.
 type Artifact struct {

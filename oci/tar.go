@@ -2,6 +2,7 @@ package oci
 
 import (
 	"archive/tar"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,32 +19,70 @@ import (
 // MaxEntries is the maximum number of entries of an archive.
 const MaxEntries = 1024
 
-// archive has the files of a tar archive.
-type archive struct {
-	content io.ReaderAt
-	entries map[string]*entry
-}
+// maxKeptBytes bounds the files of a stream that are kept in memory: index, manifest and config.
+const maxKeptBytes = 4 * MaxManifestBytes
+
+// archive has the files of a tar archive, by name.
+type archive map[string]*entry
 
 // entry is a file of an archive.
 type entry struct {
 	name         string
+	from         io.ReaderAt
 	offset, size int64
 }
 
 // OpenTar reads the headers of a tar archive. Its files are read where they are; folders are ignored, and links and devices are errors.
 func OpenTar(content io.ReaderAt, size int64) (fs.FS, error) {
 	section := io.NewSectionReader(content, 0, size)
-	reader := tar.NewReader(section)
-	a := &archive{content, map[string]*entry{}}
-	for count := 0; ; count++ {
-		header, err := reader.Next()
+	stream := NewTarStream(section)
+	for {
+		next, err := stream.next()
 		if errors.Is(err, io.EOF) {
-			return a, nil
+			return stream.Files(), nil
 		}
 		if err != nil {
-			return nil, errorf("the archive cannot be read: %v", err)
+			return nil, err
 		}
-		if count == MaxEntries {
+		offset, err := section.Seek(0, io.SeekCurrent)
+		if err != nil {
+			return nil, err
+		}
+		if next.size > size-offset {
+			return nil, errorf("the archive is truncated: it ends at byte %d, and %.80q at byte %d", size, next.name, offset+next.size)
+		}
+		next.from, next.offset = content, offset
+	}
+}
+
+// TarStream reads a tar archive once, in the order of its files.
+type TarStream struct {
+	from  *tar.Reader
+	files archive
+	// current is the file that Read reads.
+	current *entry
+	kept    int64
+	count   int
+}
+
+// NewTarStream returns a stream at the beginning of an archive.
+func NewTarStream(from io.Reader) *TarStream {
+	return &TarStream{from: tar.NewReader(from), files: archive{}}
+}
+
+// Next goes to the next file, and returns io.EOF behind the last one. Folders are ignored, and links and devices are errors.
+func (s *TarStream) Next() (fs.FileInfo, error) { return s.next() }
+
+func (s *TarStream) next() (*entry, error) {
+	for {
+		header, err := s.from.Next()
+		if errors.Is(err, io.EOF) {
+			return nil, io.EOF
+		}
+		if err != nil {
+			return nil, &Error{fmt.Sprintf("the archive cannot be read: %v", err), err}
+		}
+		if s.count++; s.count > MaxEntries {
 			return nil, errorf("the archive has more than %d entries", MaxEntries)
 		}
 		name := path.Clean(header.Name)
@@ -56,18 +95,45 @@ func OpenTar(content io.ReaderAt, size int64) (fs.FS, error) {
 		if !fs.ValidPath(name) {
 			return nil, errorf("the archive has the name %.80q, which leads out of it", header.Name)
 		}
-		if a.entries[name] != nil {
+		if s.files[name] != nil {
 			return nil, errorf("the archive has %.80q twice", name)
 		}
-		offset, err := section.Seek(0, io.SeekCurrent)
-		if err != nil {
-			return nil, err
-		}
-		if header.Size > size-offset {
-			return nil, errorf("the archive is truncated: it ends at byte %d, and %.80q at byte %d", size, name, offset+header.Size)
-		}
-		a.entries[name] = &entry{name, offset, header.Size}
+		s.current = &entry{name: name, from: passed{}, size: header.Size}
+		s.files[name] = s.current
+		return s.current, nil
 	}
+}
+
+// Name is the path of the current file.
+func (s *TarStream) Name() string { return s.current.name }
+
+// Read reads the current file.
+func (s *TarStream) Read(p []byte) (int, error) {
+	n, err := s.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = &Error{fmt.Sprintf("the archive cannot be read: %v", err), err}
+	}
+	return n, err
+}
+
+// Keep reads the current file into memory. Files with more than maxKeptBytes together are an error.
+func (s *TarStream) Keep() error {
+	if s.kept += s.current.size; s.current.size > maxKeptBytes || s.kept > maxKeptBytes {
+		return errorf("%.80q and the small files before it have more than %d bytes", s.current.name, maxKeptBytes)
+	}
+	content, err := io.ReadAll(s)
+	s.current.from = bytes.NewReader(content)
+	return err
+}
+
+// Files are those that have passed: the kept ones with their content, others with their size only.
+func (s *TarStream) Files() fs.FS { return s.files }
+
+// passed is the content of a file that was not kept.
+type passed struct{}
+
+func (passed) ReadAt([]byte, int64) (int, error) {
+	return 0, errors.New("the file of the stream was not kept")
 }
 
 // sparse reports whether the bytes in the archive are not those of the file.
@@ -81,12 +147,12 @@ func sparse(header *tar.Header) bool {
 }
 
 // Open implements fs.FS.
-func (a *archive) Open(name string) (fs.File, error) {
-	e := a.entries[name]
+func (a archive) Open(name string) (fs.File, error) {
+	e := a[name]
 	if e == nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
-	return &opened{e, io.NewSectionReader(a.content, e.offset, e.size)}, nil
+	return &opened{e, io.NewSectionReader(e.from, e.offset, e.size)}, nil
 }
 
 type opened struct {

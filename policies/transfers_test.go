@@ -2,6 +2,7 @@ package policies_test
 
 import (
 	"context"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -9,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
 const transferUser = "system:serviceaccount:stencil-system:stencil-transfers"
@@ -56,6 +59,33 @@ func TestRightsOfImports(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestRightsOfEachSource denies each source that names a Secret or a ConfigMap, also one that is added to the API later.
+func TestRightsOfEachSource(t *testing.T) {
+	policy := evaluate(t, "template-import", nil)
+	kind := &kindOf{schema.GroupVersionKind{Group: "template.kubevirt.io", Version: "v1beta1", Kind: "VirtualMachineTemplateImport"}, "virtualmachinetemplateimports"}
+	references := 0
+	for source := range reflect.TypeFor[v1beta1.ImportSource]().Fields() {
+		for field := range source.Type.Elem().Fields() {
+			if !strings.HasSuffix(field.Name, "Ref") {
+				continue
+			}
+			references++
+			key := func(f reflect.StructField) string { name, _, _ := strings.Cut(f.Tag.Get("json"), ","); return name }
+			t.Run(key(source)+"."+key(field), func(t *testing.T) {
+				r := written{as: "ada", after: "{spec: {source: {" + key(source) + ": {" + key(field) + ": {name: web}}}}}"}.request(t, kind, kind.resource)
+				r.namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+				r.authorizer = permits{"create virtualmachinetemplates shop/", "create datavolumes shop/"}
+				if got, _ := policy.decide(t, r); !strings.HasPrefix(got, "User is not allowed to read ") || !strings.Contains(got, " shop/web") {
+					t.Errorf("got %q", got)
+				}
+			})
+		}
+	}
+	if references < 6 {
+		t.Errorf("%d references were found", references)
 	}
 }
 

@@ -90,7 +90,13 @@ var transferCommands = map[string]struct {
 	"oci import": {"oci import oci://registry.example.com:5000/templates/web:v1 -n shop --plain-http --secret key --certificates ca --wait=false", map[string][]string{
 		"POST " + importsAt: {importOf("", nil)},
 	}},
-	"oci import, no source": {"oci import https://registry.example.com/web -n shop", nil},
+	"oci import, no source":    {"oci import ftp://registry.example.com/web -n shop", nil},
+	"oci import from a server": {"oci import https://downloads.example.com/Web.tar -n shop --dry-run=client -o yaml", nil},
+	"oci import, TLS":          {"oci import https://downloads.example.com/web.tar -n shop --plain-http", nil},
+	"oci import, no bucket":    {"oci import oci://registry.example.com/web:v1 -n shop --s3", nil},
+	"ova import from a bucket": {"ova import https://s3.example.com/packages/web.ova -n shop --s3 --region north --secret bucket --certificates ca --dry-run=client -o yaml", nil},
+	"ova import, no keys":      {"ova import https://s3.example.com/packages/web.ova -n shop --s3", nil},
+	"ova import, no bucket":    {"ova import https://s3.example.com/packages/web.ova -n shop --region north", nil},
 	"oci export to a registry": {"oci export web oci://registry.example.com/templates/web:v1 -n shop --secret key --certificates ca --plain-http --source-namespace golden --storage-class fast --poll-interval 1ms", map[string][]string{
 		"POST " + exportsAt: {exportOf("", nil)},
 		"GET " + exportsAt + "/web-abcde": {strings.Replace(exportOf("Succeeded", map[string]any{"image": "registry.example.com/templates/web@sha256:00"}, "Ready True Succeeded"),

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/vmstencil/stencil/internal/s3"
 	"github.com/vmstencil/stencil/transfer"
 )
 
@@ -79,11 +80,15 @@ func (f Folders) Token() (string, error) {
 // credentials are those of the source.
 type credentials struct {
 	username, password, token string
-	authorities               [][]byte
+	// accessKey and secretKey are those of a bucket.
+	accessKey, secretKey string
+	authorities          [][]byte
 }
 
 func (f Folders) credentials() (c credentials, err error) {
-	for key, value := range map[string]*string{"username": &c.username, "password": &c.password, "token": &c.token} {
+	for key, value := range map[string]*string{
+		"username": &c.username, "password": &c.password, "token": &c.token, s3.AccessKey: &c.accessKey, s3.SecretKey: &c.secretKey,
+	} {
 		content, err := readSmall(f.path(transfer.CredentialsFolder, key))
 		if os.IsNotExist(err) {
 			continue

@@ -35,10 +35,10 @@ func (m *Mover) importDisks(ctx context.Context) error {
 		return err
 	}
 	switch source := m.Task.Source; {
-	case source != nil && source.Registry != nil:
-		return m.importRegistry(ctx)
-	case source == nil || source.HTTP == nil && source.PVC == nil:
+	case source == nil:
 		return failed(transfer.ReasonInvalidTask, false, "the task has no source")
+	case source.Registry != nil:
+		return m.importRegistry(ctx)
 	}
 	from, err := m.open(ctx)
 	if err != nil {
@@ -48,7 +48,11 @@ func (m *Mover) importDisks(ctx context.Context) error {
 	if wanted := m.Task.Revision; wanted != "" && from.Revision() != wanted {
 		return failed(transfer.ReasonSourceChanged, false, "the source has changed since it was inspected: create the import again")
 	}
-	if m.Task.Source.PVC != nil && isLayout(from.random(ctx), from.Size()) {
+	is, err := isLayout(ctx, from)
+	if err != nil {
+		return err
+	}
+	if is {
 		return m.importLayout(ctx, from)
 	}
 	i := &ovaImport{Mover: m, from: from, sum: sha256.New(), done: map[string]bool{}}

@@ -1,6 +1,7 @@
 package mover
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -63,15 +64,17 @@ func (m *Mover) plan(ctx context.Context) (*transfer.Plan, error) {
 		return nil, failed(transfer.ReasonInvalidTask, false, "the task has no source")
 	case source.Registry != nil:
 		return m.planRegistry(ctx)
-	case source.HTTP == nil && source.PVC == nil:
-		return nil, failed(transfer.ReasonInvalidTask, false, "the task has no source")
 	}
 	from, err := m.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer from.Close()
-	if m.Task.Source.PVC != nil && isLayout(from.random(ctx), from.Size()) {
+	is, err := isLayout(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	if is {
 		return m.planLayout(ctx, from)
 	}
 	read, err := m.describe(ctx, from)
@@ -127,7 +130,11 @@ func (m *Mover) describe(ctx context.Context, from origin) (*description, error)
 	}
 	stream := from.Stream(ctx)
 	defer stream.Close()
-	r := ova.NewReader(&bounded{from: stream, left: m.mostStored()})
+	buffered := bufio.NewReader(&bounded{from: stream, left: m.mostStored()})
+	if header, err := buffered.Peek(tarBlock); err == nil && startsLayout(header) {
+		return nil, failed(transfer.ReasonUnsupported, false, "the package is the archive of an OCI layout, and the server does not support ranges")
+	}
+	r := ova.NewReader(buffered)
 	d := &description{}
 	for {
 		entry, err := r.Next()

@@ -2,12 +2,14 @@ package mover
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,22 +24,44 @@ import (
 	"github.com/vmstencil/stencil/transfer"
 )
 
-// isLayout reports whether a file is the archive of an OCI layout, and not an OVA.
-func isLayout(content io.ReaderAt, size int64) bool {
-	reader := tar.NewReader(io.NewSectionReader(content, 0, size))
+// isLayout reports whether a file is the archive of an OCI layout, and not an OVA. One that is read as a stream only is none: what describes a layout may be
+// anywhere in its archive.
+func isLayout(ctx context.Context, from origin) (bool, error) {
+	content := from.random(ctx)
+	if content == nil {
+		return false, nil
+	}
+	reader := tar.NewReader(io.NewSectionReader(content, 0, from.Size()))
 	for range oci.MaxEntries {
 		header, err := reader.Next()
 		if err != nil {
-			return false
+			known := (*transfer.Failure)(nil)
+			if errors.As(err, &known) {
+				return false, known
+			}
+			break
 		}
 		switch name := path.Clean(header.Name); {
 		case name == oci.LayoutFile:
-			return true
+			return true, nil
 		case strings.HasSuffix(strings.ToLower(name), ".ovf"):
-			return false
+			return false, nil
 		}
 	}
-	return false
+	return false, nil
+}
+
+// tarBlock is the size of a header in a tar archive.
+const tarBlock = 512
+
+// startsLayout reports whether the header of the first file of an archive is one of a layout, whose files may have any order.
+func startsLayout(header []byte) bool {
+	first, err := tar.NewReader(bytes.NewReader(header)).Next()
+	if err != nil {
+		return false
+	}
+	top, _, _ := strings.Cut(path.Clean(first.Name), "/")
+	return top == oci.LayoutFile || top == "index.json" || top == "blobs"
 }
 
 // artifact is an OCI artifact of a source.
@@ -218,23 +242,73 @@ func (m *Mover) planArtifact(a *artifact) (*transfer.Plan, error) {
 	return plan, err
 }
 
+// importLayout writes the disks of the archive of a layout, which is read once, in the order in which it arrives: the checksum is that of what was written.
 func (m *Mover) importLayout(ctx context.Context, from origin) error {
-	if m.Task.Checksum != "" {
-		stream := from.Stream(ctx)
-		defer stream.Close()
-		sum := sha256.New()
-		if _, err := io.Copy(sum, stream); err != nil {
-			return err
-		}
-		if got := textOf(sum); got != m.Task.Checksum {
-			return failed(transfer.ReasonChecksumMismatch, false, "the package has the digest %s, and %s is requested", got, m.Task.Checksum)
-		}
-	}
-	a, err := layout(ctx, from)
+	raw := from.Stream(ctx)
+	defer raw.Close()
+	sum := sha256.New()
+	stream := io.TeeReader(&bounded{from: raw, left: m.mostStored()}, sum)
+	archive := oci.NewTarStream(stream)
+	done, err := m.importBlobs(ctx, archive)
 	if err != nil {
 		return err
 	}
-	return m.importArtifact(ctx, a)
+	// What follows the archive is part of the checksum.
+	if _, err := io.Copy(io.Discard, stream); err != nil {
+		return err
+	}
+	if got := textOf(sum); m.Task.Checksum != "" && got != m.Task.Checksum {
+		return failed(transfer.ReasonChecksumMismatch, false, "the package has the digest %s, and %s is requested", got, m.Task.Checksum)
+	}
+	read, err := oci.Open(archive.Files())
+	if err != nil {
+		return err
+	}
+	return m.importArtifact(ctx, &artifact{Artifact: read.Artifact, layer: func(ctx context.Context, d v1.Descriptor) (io.ReadCloser, error) {
+		// A blob of two disks is read again, by random access.
+		again, err := layout(ctx, from)
+		if err != nil {
+			return nil, err
+		}
+		return again.layer(ctx, d)
+	}}, done)
+}
+
+// importBlobs writes the disks whose blobs pass, the first one of those with the same blob, and keeps the small files. It returns the names of the disks.
+func (m *Mover) importBlobs(ctx context.Context, archive *oci.TarStream) (done map[string]bool, err error) {
+	of := map[string]transfer.Disk{}
+	for _, d := range slices.Backward(m.Task.Disks) {
+		if digest, err := v1.NewHash(d.File); err == nil {
+			of[oci.BlobName(digest)] = d
+		}
+	}
+	done = map[string]bool{}
+	for {
+		file, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return done, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		d, found := of[archive.Name()]
+		switch {
+		case found:
+			digest, err := v1.NewHash(d.File)
+			if err != nil {
+				return nil, err
+			}
+			layer := v1.Descriptor{Digest: digest, Size: file.Size()}
+			if err := named(d.Name, m.importLayer(ctx, d, layer, oci.Verify(archive, layer))); err != nil {
+				return nil, err
+			}
+			done[d.Name] = true
+		case file.Size() <= oci.MaxManifestBytes:
+			if err := archive.Keep(); err != nil {
+				return nil, err
+			}
+		}
+	}
 }
 
 func (m *Mover) importRegistry(ctx context.Context) error {
@@ -246,38 +320,41 @@ func (m *Mover) importRegistry(ctx context.Context) error {
 	if err := m.compareDigest(a); err != nil {
 		return err
 	}
-	return m.importArtifact(ctx, a)
+	return m.importArtifact(ctx, a, nil)
 }
 
-func (m *Mover) importArtifact(ctx context.Context, a *artifact) error {
+// importArtifact writes the disks of an artifact that are not done, and compares those that are with it.
+func (m *Mover) importArtifact(ctx context.Context, a *artifact, done map[string]bool) error {
 	if got := a.Descriptor.Digest.String(); m.Task.Description != "" && got != m.Task.Description {
 		return failed(transfer.ReasonSourceChanged, false, "the artifact has changed since it was inspected: create the import again")
 	}
 	for _, d := range m.Task.Disks {
-		if err := named(d.Name, m.importLayer(ctx, a, d)); err != nil {
+		i := slices.IndexFunc(a.Disks, func(of oci.Disk) bool { return of.Layer.Digest.String() == d.File && of.Size == d.Size })
+		if i < 0 {
+			return failed(transfer.ReasonSourceChanged, false, "the artifact has no layer %.100s of a disk with %d bytes", d.File, d.Size)
+		}
+		if done[d.Name] {
+			continue
+		}
+		if err := named(d.Name, m.fetchLayer(ctx, a, d, a.Disks[i].Layer)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// importLayer writes a disk of an artifact.
-func (m *Mover) importLayer(ctx context.Context, a *artifact, d transfer.Disk) (err error) {
-	var of *oci.Disk
-	for i := range a.Disks {
-		if a.Disks[i].Layer.Digest.String() == d.File && a.Disks[i].Size == d.Size {
-			of = &a.Disks[i]
-		}
-	}
-	if of == nil {
-		return failed(transfer.ReasonSourceChanged, false, "the artifact has no layer %.100s of a disk with %d bytes", d.File, d.Size)
-	}
-	blob, err := a.layer(ctx, of.Layer)
+func (m *Mover) fetchLayer(ctx context.Context, a *artifact, d transfer.Disk, layer v1.Descriptor) error {
+	blob, err := a.layer(ctx, layer)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = blob.Close() }()
-	stored := m.counted(d, &interruptible{ctx, blob}, of.Layer.Size)
+	return m.importLayer(ctx, d, layer, blob)
+}
+
+// importLayer writes a disk from its layer, whose reader verifies the digest at its end.
+func (m *Mover) importLayer(ctx context.Context, d transfer.Disk, layer v1.Descriptor, blob io.Reader) (err error) {
+	stored := m.counted(d, &interruptible{ctx, blob}, layer.Size)
 	t, err := m.openTarget(ctx, d, stored.n.Load)
 	if err != nil {
 		return err
@@ -286,13 +363,12 @@ func (m *Mover) importLayer(ctx context.Context, a *artifact, d transfer.Disk) (
 	if err := rawzstd.Expand(ctx, t, stored, d.Size, nil); err != nil {
 		return err
 	}
-	// The digest is compared at the end.
 	if _, err := io.Copy(io.Discard, stored); err != nil {
 		return err
 	}
 	if err := t.finish(); err != nil {
 		return err
 	}
-	m.report.disk(d.Name)(func(p *transfer.Progress) { p.Digest = of.Layer.Digest.String() })
+	m.report.disk(d.Name)(func(p *transfer.Progress) { p.Digest = layer.Digest.String() })
 	return nil
 }

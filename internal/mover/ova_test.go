@@ -32,7 +32,8 @@ func TestAnExportedOVAIsImported(t *testing.T) {
 	s.served.Store(0)
 	state = succeed(t, f, task)
 	isImported(t, f, task)
-	if s.served.Load() != int64(len(pkg))+1 {
+	// The package once, and before it the first byte and the first block, which show what it is.
+	if s.served.Load() > int64(len(pkg))+1+32<<10 {
 		t.Errorf("the import has read %d bytes, and the package has %d", s.served.Load(), len(pkg))
 	}
 	for _, d := range state.Disks {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vmstencil/stencil/internal/mover/web"
+	"github.com/vmstencil/stencil/internal/s3"
 	"github.com/vmstencil/stencil/transfer"
 )
 
@@ -26,11 +27,8 @@ type origin interface {
 // stall is how long a source may send nothing.
 func (m *Mover) stall() time.Duration { return time.Duration(m.Task.Limits.StallSeconds) * time.Second }
 
-// open opens the file of a source that is an HTTP server or a PersistentVolumeClaim.
+// open opens the file of a source.
 func (m *Mover) open(ctx context.Context) (origin, error) {
-	if m.Task.Source.PVC != nil {
-		return m.openLocal(transfer.SourceFolder, m.Task.Source.PVC.Path)
-	}
 	allowed, err := m.networks()
 	if err != nil {
 		return nil, err
@@ -39,10 +37,24 @@ func (m *Mover) open(ctx context.Context) (origin, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := web.Open(ctx, web.Options{
-		URL: m.Task.Source.HTTP.URL, Username: with.username, Password: with.password, Token: with.token, Authorities: with.authorities,
-		Allowed: allowed, Stall: m.stall(), Wait: m.Wait,
-	})
+	options := web.Options{Authorities: with.authorities, Allowed: allowed, Stall: m.stall(), Wait: m.Wait}
+	switch source := m.Task.Source; {
+	case source.PVC != nil:
+		return m.openLocal(transfer.SourceFolder, source.PVC.Path)
+	case source.HTTP != nil:
+		options.URL, options.Username, options.Password, options.Token = source.HTTP.URL, with.username, with.password, with.token
+	case source.S3 != nil:
+		if with.accessKey == "" || with.secretKey == "" {
+			return nil, failed(transfer.ReasonSourceDenied, false, "the Secret of the source must have the keys %s and %s", s3.AccessKey, s3.SecretKey)
+		}
+		if options.Object, err = s3.Open(source.S3.URL, source.S3.Region, with.accessKey, with.secretKey); err != nil {
+			return nil, failed(transfer.ReasonInvalidTask, false, "the URL of the source: %v", err)
+		}
+		options.URL = options.Object.URL()
+	default:
+		return nil, failed(transfer.ReasonInvalidTask, false, "the task has no source")
+	}
+	file, err := web.Open(ctx, options)
 	if err != nil {
 		return nil, err
 	}

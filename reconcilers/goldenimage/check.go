@@ -12,6 +12,7 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/goldenimage"
 	"github.com/vmstencil/stencil/internal/outbound"
+	"github.com/vmstencil/stencil/internal/s3"
 )
 
 // check checks the source of an image.
@@ -100,7 +101,7 @@ func (r *Reconciler) credentials(ctx context.Context, namespace, field, secretNa
 		if err := read("secrets", secretName, &secret); err != nil {
 			return with, fmt.Errorf("%s.secretRef: %w", field, err)
 		}
-		with.Username, with.Password = string(secret.Data["accessKeyId"]), string(secret.Data["secretKey"])
+		with.Username, with.Password = string(secret.Data[s3.AccessKey]), string(secret.Data[s3.SecretKey])
 	}
 	if authoritiesName != "" {
 		var certificates corev1.ConfigMap

@@ -148,6 +148,8 @@ func (i *importing) start(ctx context.Context, suffix string, task *transfer.Tas
 	switch source := task.Source; {
 	case source.HTTP != nil:
 		j.credentials, j.authorities = nameOf(source.HTTP.SecretRef), nameOf(source.HTTP.CertificatesRef)
+	case source.S3 != nil:
+		j.credentials, j.authorities = source.S3.SecretRef.Name, nameOf(source.S3.CertificatesRef)
 	case source.Registry != nil:
 		j.credentials, j.authorities = nameOf(source.Registry.SecretRef), nameOf(source.Registry.CertificatesRef)
 	case source.PVC != nil:

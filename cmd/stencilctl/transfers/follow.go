@@ -17,8 +17,8 @@ import (
 )
 
 var (
-	imports = v1beta1.GroupVersion.WithResource("virtualmachinetemplateimports")
-	exports = v1beta1.GroupVersion.WithResource("virtualmachinetemplateexports")
+	imports = cluster.TemplateImports
+	exports = cluster.TemplateExports
 )
 
 // defaultTimeout is that of an import.

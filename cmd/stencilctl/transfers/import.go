@@ -37,6 +37,8 @@ type importing struct {
 	name                    string
 	secret, certificates    string
 	plainHTTP               bool
+	s3                      bool
+	region                  string
 	storageClass            string
 	approval, verification  string
 	spec                    v1beta1.VirtualMachineTemplateImportSpec
@@ -54,8 +56,8 @@ func NewImport(streams cli.Streams, packaged v1beta1.ExportFormat) *cobra.Comman
 		Use:   "import FILE|URL|pvc://CLAIM/PATH",
 		Short: "Import an OVA into the cluster as a template",
 		Long: `Import an OVA into the cluster: create a VirtualMachineTemplateImport, and print every change of its conditions until the template
-is ready, or the import has failed. The cluster reads the OVA from its HTTP server, or from a PersistentVolumeClaim; nothing passes through this
-command then, and the import goes on when it ends.
+is ready, or the import has failed. The cluster reads the OVA from its HTTP server, an S3 bucket or a PersistentVolumeClaim; nothing passes through
+this command then, and the import goes on when it ends.
 
 A file on this machine is sent through the API server. A connection that is lost is made again, and the upload continues with what has not arrived; the
 command upload continues one that was ended. The user needs the role edit, or the permissions to create and get virtualmachinetemplateimports, to get
@@ -64,6 +66,7 @@ Secrets, and to get and patch services/proxy, besides those that the import itse
 The exit code is 1 if the import fails, if it waits for a user, and if it is not finished when the timeout is over.`,
 		Example: `  stencilctl ova import appliance.ova -n shop
   stencilctl ova import https://downloads.example.com/appliance.ova -n shop --checksum sha256:0d2f…
+  stencilctl ova import https://s3.eu-west-1.amazonaws.com/packages/appliance.ova -n shop --s3 --secret bucket
   stencilctl ova import pvc://drop/images/appliance.ova -n shop --accept-eula --network "VM Network=Pod"`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, sources []string) error { return c.run(command, sources[0]) },
@@ -72,16 +75,18 @@ The exit code is 1 if the import fails, if it waits for a user, and if it is not
 	flags.StringVar(&c.name, "name", "", "name of the template (default from the name of the package)")
 	flags.StringToStringVar(&c.spec.TemplateLabels, "labels", nil, "labels of the template: KEY=VALUE,...")
 	flags.StringVar(&c.spec.Checksum, "checksum", "", "digest of the package, or of the manifest of an artifact: sha256:HEX")
-	flags.StringVar(&c.secret, "secret", "", "Secret with the credentials for the source: keys username and password, or token")
+	flags.StringVar(&c.secret, "secret", "", "Secret with the credentials for the source: keys username and password, or token; with --s3 accessKeyId and secretKey")
 	flags.StringVar(&c.certificates, "certificates", "", "ConfigMap with certificates of authorities that are trusted too")
+	flags.BoolVar(&c.s3, "s3", false, "the URL is that of an object in an S3 bucket: https://HOST/BUCKET/KEY")
+	flags.StringVar(&c.region, "region", "", "region of the bucket (default from the host)")
 	flags.StringVar(&c.storageClass, "storage-class", "", "storage class of the disks (default that of the cluster for VMs)")
 	flags.StringToStringVar(&c.spec.Networks, "network", nil, "network of the package, and Pod or a NetworkAttachmentDefinition for it: NAME=TARGET,...")
 	flags.StringVar(&c.spec.Preference, "preference", "", "VirtualMachineClusterPreference of the template, or None (default by the operating system)")
 	flags.StringVar(&c.approval, "approval", "", "whether the import waits until its plan is approved: "+strings.Join(c.approved, " or ")+" (default "+c.approved[0]+")")
 	if packaged == v1beta1.ExportOCI {
-		command.Use = "import FILE|oci://HOST/REPOSITORY:TAG|pvc://CLAIM/PATH"
+		command.Use = "import FILE|oci://HOST/REPOSITORY:TAG|URL|pvc://CLAIM/PATH"
 		command.Short = "Import an OCI artifact into the cluster as a template"
-		command.Long = strings.NewReplacer("Import an OVA", "Import the OCI artifact of a VirtualMachine or a template", "reads the OVA from its HTTP server", "reads it from the registry").Replace(command.Long)
+		command.Long = strings.NewReplacer("Import an OVA", "Import the OCI artifact of a VirtualMachine or a template", "reads the OVA from its HTTP server", "reads it from the registry, or its archive from an HTTP server").Replace(command.Long)
 		command.Example = `  stencilctl oci import oci://registry.example.com/templates/web:v1 -n shop --secret registry`
 		flags.BoolVar(&c.plainHTTP, "plain-http", false, "the cluster connects to the registry without TLS")
 	} else {
@@ -172,38 +177,57 @@ func (c *importing) source(from string) (name string, err error) {
 		switch {
 		case !found || claim == "" || within == "":
 			return "", fmt.Errorf("%q: want %sCLAIM/PATH", from, claimScheme)
-		case c.secret != "" || c.certificates != "" || c.plainHTTP:
+		case c.connects():
 			return "", errors.New("a PersistentVolumeClaim needs neither credentials nor certificates")
 		}
 		c.spec.Source.PVC = &v1beta1.ImportSourcePVC{Name: claim, Path: within}
 		return base(within), nil
 	}
 	if image, is := strings.CutPrefix(from, registryScheme); is && c.packaged == v1beta1.ExportOCI {
+		if c.s3 || c.region != "" {
+			return "", errors.New("--s3 and --region belong to the URL of an object in a bucket")
+		}
 		c.spec.Source.Registry = &v1beta1.ImportSourceRegistry{Image: image, Insecure: c.plainHTTP, SecretRef: reference(c.secret), CertificatesRef: reference(c.certificates)}
 		repository, _, _ := strings.Cut(image, "@")
 		name, _, _ := strings.Cut(path.Base(repository), ":")
 		return name, nil
 	}
 	if !strings.Contains(from, "://") {
-		if c.secret != "" || c.certificates != "" || c.plainHTTP {
+		if c.connects() {
 			return "", errors.New("a file on this machine needs neither credentials nor certificates")
 		}
 		c.file = from
 		return base(from), nil
 	}
-	if c.packaged == v1beta1.ExportOCI {
-		return "", fmt.Errorf("the source must be a file, %sHOST/REPOSITORY:TAG or %sCLAIM/PATH", registryScheme, claimScheme)
-	}
 	// No error has the source, which may have a password.
 	at, err := url.Parse(from)
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
-		return "", fmt.Errorf("the source must be a file, https://HOST/PATH or %sCLAIM/PATH", claimScheme)
+		others := ""
+		if c.packaged == v1beta1.ExportOCI {
+			others = registryScheme + "HOST/REPOSITORY:TAG, "
+		}
+		return "", fmt.Errorf("the source must be a file, %shttps://HOST/PATH or %sCLAIM/PATH", others, claimScheme)
 	}
-	if at.User != nil {
+	switch {
+	case at.User != nil:
 		return "", errors.New("the URL must have no credentials: name a Secret with --secret")
+	case c.plainHTTP:
+		return "", errors.New("--plain-http belongs to a registry")
+	case c.region != "" && !c.s3:
+		return "", errors.New("--region needs --s3")
+	case c.s3 && c.secret == "":
+		return "", errors.New("--s3 needs --secret, a Secret with the keys accessKeyId and secretKey; a public object needs no --s3")
+	case c.s3:
+		c.spec.Source.S3 = &v1beta1.ImportSourceS3{URL: from, Region: c.region, SecretRef: *reference(c.secret), CertificatesRef: reference(c.certificates)}
+	default:
+		c.spec.Source.HTTP = &v1beta1.ImportSourceHTTP{URL: from, SecretRef: reference(c.secret), CertificatesRef: reference(c.certificates)}
 	}
-	c.spec.Source.HTTP = &v1beta1.ImportSourceHTTP{URL: from, SecretRef: reference(c.secret), CertificatesRef: reference(c.certificates)}
 	return base(at.Path), nil
+}
+
+// connects reports whether a flag is given that belongs to a connection of the cluster.
+func (c *importing) connects() bool {
+	return c.secret != "" || c.certificates != "" || c.plainHTTP || c.s3 || c.region != ""
 }
 
 // base returns the name of a file without the extensions of packages.

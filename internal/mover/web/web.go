@@ -14,6 +14,7 @@ import (
 
 	"github.com/vmstencil/stencil/internal/outbound"
 	"github.com/vmstencil/stencil/internal/resume"
+	"github.com/vmstencil/stencil/internal/s3"
 	"github.com/vmstencil/stencil/transfer"
 )
 
@@ -24,6 +25,8 @@ type Options struct {
 	URL string
 	// Username and Password, or Token, are sent to the host of the URL.
 	Username, Password, Token string
+	// Object is the object in a bucket that the URL is. Requests are signed with its keys then, and redirects are not followed.
+	Object *s3.Object
 	// Authorities are certificates in PEM that are trusted besides those of the system.
 	Authorities [][]byte
 	// Allowed are the networks with private addresses that may be connected to.
@@ -60,6 +63,9 @@ func Open(ctx context.Context, options Options) (*File, error) {
 		options.Wait = resume.Wait
 	}
 	f := &File{options: options, address: address, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}, size: -1}
+	if options.Object != nil {
+		f.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
 	for attempt := 1; ; attempt++ {
 		err := f.probe(ctx)
 		if err == nil || !temporary(err) || attempt > resume.Attempts {
@@ -185,6 +191,11 @@ func (f *File) get(ctx context.Context, first, last int64) (*http.Response, erro
 	if revision := f.Revision(); revision != "" && request.Header.Get("Range") != "" {
 		request.Header.Set("If-Range", revision)
 	}
+	if f.options.Object != nil {
+		if err := f.options.Object.Sign(ctx, request); err != nil {
+			return nil, failure(transfer.ReasonInvalidTask, false, "signing the request for %s: %v", shown(f.address), err)
+		}
+	}
 	response, err := f.client.Do(request)
 	if err != nil {
 		return nil, f.explain(ctx, err)
@@ -199,6 +210,8 @@ func (f *File) get(ctx context.Context, first, last int64) (*http.Response, erro
 // check checks the status and the revision of an answer.
 func (f *File) check(response *http.Response) error {
 	switch code := response.StatusCode; {
+	case f.options.Object != nil && s3.Elsewhere(response):
+		return failure(transfer.ReasonUnreachableSource, false, "%s: the server answers %s: the bucket may be in another region: set the region of the source, or use the URL https://s3.REGION.amazonaws.com/BUCKET/KEY", shown(f.address), status(response))
 	case code == http.StatusRequestedRangeNotSatisfiable:
 		return failure(transfer.ReasonNotAPackage, false, "%s: the file is empty, or became shorter", shown(f.address))
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:

@@ -2,41 +2,15 @@ package web
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	signer "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/internal/outbound"
+	"github.com/vmstencil/stencil/internal/s3/s3test"
 )
-
-// signed reports whether the signature of a request is that which Amazon's library makes of what has arrived.
-func signed(t *testing.T, r *http.Request, secret string) bool {
-	t.Helper()
-	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
-	if err != nil {
-		return false
-	}
-	path, _, _ := strings.Cut(r.RequestURI, "?")
-	decoded, err := url.PathUnescape(path)
-	if err != nil {
-		return false
-	}
-	again := &http.Request{
-		Method: r.Method, Host: r.Host, Header: http.Header{"X-Amz-Content-Sha256": {r.Header.Get("X-Amz-Content-Sha256")}},
-		URL: &url.URL{Scheme: "http", Host: r.Host, Path: decoded, RawPath: path},
-	}
-	sign := signer.NewSigner(func(o *signer.SignerOptions) { o.DisableURIPathEscaping = true })
-	if err := sign.SignHTTP(t.Context(), aws.Credentials{AccessKeyID: "key", SecretAccessKey: secret}, again, emptyPayload, "s3", region(r.Host), at); err != nil {
-		return false
-	}
-	return again.Header.Get("Authorization") == r.Header.Get("Authorization")
-}
 
 func TestObjectsOfBuckets(t *testing.T) {
 	etag := `"one"`
@@ -46,7 +20,7 @@ func TestObjectsOfBuckets(t *testing.T) {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 		case strings.HasPrefix(r.URL.Path, "/elsewhere/"):
 			http.Redirect(w, r, "/bucket/images/disk.raw", http.StatusMovedPermanently)
-		case !signed(t, r, "secret"):
+		case !s3test.Signed(r.Context(), r, "127", "key", "secret"):
 			w.WriteHeader(http.StatusForbidden)
 		case r.URL.Path != "/bucket/images/disk.raw" && r.URL.Path != "/bucket/a b+c=d/ü.raw":
 			w.WriteHeader(http.StatusNotFound)
@@ -75,13 +49,4 @@ func TestObjectsOfBuckets(t *testing.T) {
 	equal(t, newest("/bucket/none", "secret"), server+"/bucket/none: 404 Not Found: correct the URL")
 	equal(t, newest("/bucket/images/disk.raw", ""), "spec.source.s3.secretRef: the Secret must have the keys accessKeyId and secretKey")
 	equal(t, newest("/elsewhere/disk.raw", "secret"), server+"/elsewhere/disk.raw: 301 Moved Permanently: the bucket may be in another region: use the URL https://s3.REGION.amazonaws.com/BUCKET/KEY of its region")
-}
-
-// TestRegions are those that CDI's importer derives.
-func TestRegions(t *testing.T) {
-	for host, want := range map[string]string{
-		"s3.eu-west-1.amazonaws.com": "eu-west-1", "bucket.s3.us-east-2.amazonaws.com": "us-east-2", "minio.example.com:9000": "minio", "s3.amazonaws.com": "s3",
-	} {
-		equal(t, region(host), want)
-	}
 }

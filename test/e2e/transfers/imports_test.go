@@ -84,6 +84,7 @@ func TestAnImportThatFailsLeavesNothing(t *testing.T) {
 		"a changed digest":  {`{"source": {"http": {"url": "` + offer(t, "appliance.ova", forged) + `"}}}`, "ManifestMismatch", ""},
 		"no file":           {`{"source": {"http": {"url": "` + url + `x"}}}`, "UnreachableSource", "404"},
 		"no package":        {`{"source": {"http": {"url": "` + offer(t, "a.ova", []byte("hello")) + `"}}}`, "NotAPackage", ""},
+		"no Secret":         {`{"source": {"s3": {"url": "https://10.1.2.3/a/b.ova", "secretRef": {"name": "bucket"}}}, "timeout": "20s"}`, "TimedOut", "20s"},
 		"a private network": {`{"source": {"http": {"url": "http://10.1.2.3/a.ova"}}}`, "SourceDenied", "transfers.allowedNetworks"},
 		"no claim":          {`{"source": {"pvc": {"name": "nowhere", "path": "a.ova"}}, "timeout": "20s"}`, "TimedOut", "20s"},
 	} {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/vmstencil/stencil/test/bucket"
 )
 
 // TestATemplateSurvivesItsPackage captures a VM, exports the template, deletes it, imports the package and creates a VM: its disk has the bytes of the first.
@@ -12,13 +14,19 @@ func TestATemplateSurvivesItsPackage(t *testing.T) {
 	for name, tc := range map[string]struct {
 		format string
 		// source returns the source of the import, and further fields of its spec.
-		source func(*testing.T, *exported, []byte) string
+		source func(*testing.T, *shop, *exported, []byte) string
 	}{
-		"OVA": {"OVA", func(t *testing.T, e *exported, whole []byte) string {
+		"OVA": {"OVA", func(t *testing.T, _ *shop, e *exported, whole []byte) string {
 			return `{"http": {"url": "` + offer(t, "golden.ova", whole) + `"}}, "checksum": "` + e.Digest + `", "verification": "Require"`
 		}},
-		"OCI": {"OCI", func(t *testing.T, _ *exported, whole []byte) string {
+		"OCI": {"OCI", func(t *testing.T, _ *shop, _ *exported, whole []byte) string {
 			return `{"registry": {"image": "` + push(t, whole) + `", "insecure": true}}`
+		}},
+		"OCI from a bucket": {"OCI", func(t *testing.T, s *shop, e *exported, whole []byte) string {
+			packages := bucket.New(t)
+			packages.Put(t, "golden disks/web+1.tar", whole)
+			s.does(t, "", "create", "secret", "generic", "bucket", "--from-literal=accessKeyId="+bucket.AccessKey, "--from-literal=secretKey="+bucket.SecretKey)
+			return `{"s3": {"url": "` + packages.URL + `/golden%20disks/web+1.tar", "region": "` + bucket.Region + `", "secretRef": {"name": "bucket"}}}, "checksum": "` + e.Digest + `"`
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +46,7 @@ func TestATemplateSurvivesItsPackage(t *testing.T) {
 			s.does(t, "", "delete", "vmte", "out")
 			s.nothing(t, export)
 			s.removed(t)
-			s.imports(t, "again", `{"templateName": "golden", "source": `+tc.source(t, e, whole)+`}`)
+			s.imports(t, "again", `{"templateName": "golden", "source": `+tc.source(t, s, e, whole)+`}`)
 			s.reaches(t, "vmti", "again", "{.status.phase}", "Succeeded")
 			// The disk has random bytes.
 			if got := s.sealed(t, "vmti", "again"); !strings.HasPrefix(got, "Unknown NotExamined ") || !strings.HasSuffix(got, ": there is no partition table and no known file system") {
