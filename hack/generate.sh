@@ -39,4 +39,6 @@ go run ./rego/schema/internal/generate "$schemas" \
 	"$kubevirt/instancetype/v1beta1/instancetype.kubevirt.io_virtualmachineinstancetypes.yaml" \
 	"$kubevirt/instancetype/v1beta1/instancetype.kubevirt.io_virtualmachinepreferences.yaml" \
 	"$crds/template.kubevirt.io_virtualmachinetemplates.yaml" \
-	"$crds/template.kubevirt.io_virtualmachinetemplaterequests.yaml"
+	"$crds/template.kubevirt.io_virtualmachinetemplaterequests.yaml" \
+	"$crds/template.kubevirt.io_virtualmachinetemplateimports.yaml" \
+	"$crds/template.kubevirt.io_virtualmachinetemplateexports.yaml"

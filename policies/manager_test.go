@@ -176,7 +176,7 @@ func TestWhatTheManagerWritesForCaptures(t *testing.T) {
 func TestWhatTheManagerWritesToItsWebhooks(t *testing.T) {
 	const (
 		differing = "Stencil's manager writes webhooks only as the chart has them, but for caBundle: change the values of the chart; differing: "
-		policies  = "Stencil's manager writes webhooks of policies for VirtualMachines, the other kinds that run machines, VirtualMachineTemplates and VirtualMachineTemplateRequests only, at " +
+		policies  = "Stencil's manager writes webhooks of policies for VirtualMachines, the other kinds that run machines, VirtualMachineTemplates, and their requests, imports and exports only, at " +
 			"its own address"
 	)
 	policy := evaluate(t, "manager-webhooks", map[string]string{

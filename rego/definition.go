@@ -1,11 +1,18 @@
 package rego
 
+import "github.com/vmstencil/stencil/rego/schema"
+
 // Kinds of objects that a policy can be about, the values of Definition.Kinds.
 const (
 	KindVirtualMachine                = "VirtualMachine"
 	KindVirtualMachineTemplate        = "VirtualMachineTemplate"
 	KindVirtualMachineTemplateRequest = "VirtualMachineTemplateRequest"
+	KindVirtualMachineTemplateImport  = "VirtualMachineTemplateImport"
+	KindVirtualMachineTemplateExport  = "VirtualMachineTemplateExport"
 )
+
+// Kinds returns the kinds that a policy can be about.
+func Kinds() []string { return schema.Kinds() }
 
 // Definition is the source of a policy and its settings.
 type Definition struct {

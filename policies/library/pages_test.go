@@ -52,8 +52,9 @@ func TestTheTranslationOfAConstraintTemplate(t *testing.T) {
 // TestTheExamplesPassTheirTests runs the tests of docs/examples, except for the example
 // that must be rejected.
 func TestTheExamplesPassTheirTests(t *testing.T) {
-	content := testfile.Read(t, "../../docs/examples/policies/owners.yaml")
-	passes(t, string(content))
+	for _, example := range []string{"policies/owners.yaml", "transfers/packages.yaml"} {
+		passes(t, string(testfile.Read(t, "../../docs/examples/"+example)))
+	}
 }
 
 func passes(t *testing.T, manifest string) {

@@ -44,6 +44,8 @@ var resources = map[v1alpha1.PolicyKind][]admissionregistrationv1.Rule{
 	v1alpha1.PolicyKindVirtualMachine:                {rule("kubevirt.io", "virtualmachines", "v1", "v1alpha3")},
 	v1alpha1.PolicyKindVirtualMachineTemplate:        {rule("template.kubevirt.io", "virtualmachinetemplates", "v1alpha1", "v1beta1")},
 	v1alpha1.PolicyKindVirtualMachineTemplateRequest: {rule("template.kubevirt.io", "virtualmachinetemplaterequests", "v1alpha1", "v1beta1")},
+	v1alpha1.PolicyKindVirtualMachineTemplateImport:  {rule("template.kubevirt.io", "virtualmachinetemplateimports", "v1beta1")},
+	v1alpha1.PolicyKindVirtualMachineTemplateExport:  {rule("template.kubevirt.io", "virtualmachinetemplateexports", "v1beta1")},
 	kindInstance: {
 		rule("kubevirt.io", "virtualmachineinstances", "v1", "v1alpha3"),
 		rule("kubevirt.io", "virtualmachineinstancereplicasets", "v1", "v1alpha3"),

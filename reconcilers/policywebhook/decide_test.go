@@ -148,6 +148,13 @@ func TestEntries(t *testing.T) {
 				{Name: "update.virtualmachinetemplaterequest.policies.stencil.kubevirt.io", Failure: "Ignore", Conditions: updateConditions[2:]},
 			},
 		},
+		"imports and exports too": {
+			policies: []*v1alpha1.VirtualMachinePolicySpec{policy(on("CREATE"), about("VirtualMachineTemplateImport", "VirtualMachineTemplateExport"))},
+			want: []seen{
+				{Name: "create.virtualmachinetemplateexport.policies.stencil.kubevirt.io", Failure: "Fail"},
+				{Name: "create.virtualmachinetemplateimport.policies.stencil.kubevirt.io", Failure: "Fail"},
+			},
+		},
 		"a policy about machines of templates needs a door for deletions only": {
 			policies: []*v1alpha1.VirtualMachinePolicySpec{policy(on("CREATE", "UPDATE", "DELETE"), ofTemplates)},
 			want:     []seen{vm("delete", "Fail", "not-exempt")},

@@ -17,7 +17,7 @@ var files embed.FS
 
 // Kinds are the kinds of objects that there are schemas of.
 func Kinds() []string {
-	return []string{"VirtualMachine", "VirtualMachineTemplate", "VirtualMachineTemplateRequest"}
+	return []string{"VirtualMachine", "VirtualMachineTemplate", "VirtualMachineTemplateRequest", "VirtualMachineTemplateImport", "VirtualMachineTemplateExport"}
 }
 
 // Input is the schema of the document input when its object is of one of the

@@ -19,7 +19,7 @@ const (
 // the VirtualMachines of certain templates is not tried on one without a template.
 func (s *Sampler) synthetic(ctx context.Context, entry *policyset.Entry, user *authenticationv1.UserInfo) *failedTrial {
 	v := newVersions(entry, nil)
-	for _, kind := range []string{rego.KindVirtualMachine, rego.KindVirtualMachineTemplate, rego.KindVirtualMachineTemplateRequest} {
+	for _, kind := range rego.Kinds() {
 		for _, operation := range []string{operationCreate, operationUpdate, operationDelete} {
 			if v.tried.Empty(kind, operation) || kind == rego.KindVirtualMachine && len(entry.Match.Templates) > 0 {
 				continue
@@ -65,6 +65,10 @@ func syntheticObject(kind string) map[string]any {
 		object["apiVersion"], object["spec"] = "kubevirt.io/v1", spec
 	case rego.KindVirtualMachineTemplate:
 		object["spec"] = map[string]any{"virtualMachine": map[string]any{"spec": spec}}
+	case rego.KindVirtualMachineTemplateImport:
+		object["spec"] = map[string]any{"source": map[string]any{"http": map[string]any{"url": "https://example.com/example.ova"}}}
+	case rego.KindVirtualMachineTemplateExport:
+		object["spec"] = map[string]any{"templateRef": map[string]any{"name": syntheticName}}
 	default:
 		object["spec"] = map[string]any{"virtualMachineRef": map[string]any{"namespace": syntheticNamespace, "name": syntheticName}}
 	}

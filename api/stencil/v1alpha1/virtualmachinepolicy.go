@@ -205,7 +205,7 @@ const (
 
 // PolicyKind is a kind that a policy can evaluate.
 //
-// +kubebuilder:validation:Enum=VirtualMachine;VirtualMachineTemplate;VirtualMachineTemplateRequest
+// +kubebuilder:validation:Enum=VirtualMachine;VirtualMachineTemplate;VirtualMachineTemplateRequest;VirtualMachineTemplateImport;VirtualMachineTemplateExport
 type PolicyKind string
 
 // The kinds that a policy can evaluate: VirtualMachine of kubevirt.io, the others of
@@ -214,6 +214,8 @@ const (
 	PolicyKindVirtualMachine                PolicyKind = "VirtualMachine"
 	PolicyKindVirtualMachineTemplate        PolicyKind = "VirtualMachineTemplate"
 	PolicyKindVirtualMachineTemplateRequest PolicyKind = "VirtualMachineTemplateRequest"
+	PolicyKindVirtualMachineTemplateImport  PolicyKind = "VirtualMachineTemplateImport"
+	PolicyKindVirtualMachineTemplateExport  PolicyKind = "VirtualMachineTemplateExport"
 )
 
 // TemplateMatch selects one template by name, templates by labels, or all templates of

@@ -24,6 +24,8 @@ var (
 	VirtualMachines        = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
 	VirtualMachineTemplate = v1beta1.GroupVersion.WithResource("virtualmachinetemplates")
 	TemplateRequests       = v1beta1.GroupVersion.WithResource("virtualmachinetemplaterequests")
+	TemplateImports        = v1beta1.GroupVersion.WithResource("virtualmachinetemplateimports")
+	TemplateExports        = v1beta1.GroupVersion.WithResource("virtualmachinetemplateexports")
 )
 
 var (

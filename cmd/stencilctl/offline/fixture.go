@@ -2,8 +2,9 @@ package offline
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -66,14 +67,13 @@ type Fixture struct {
 func NewFixture(subjects, old, contextObjects []source.Object) (*Fixture, error) {
 	s := &Fixture{Old: old, templates: map[machine.Reference]*templatecache.Template{}, namespaces: map[string]rego.Namespace{}}
 	for _, object := range subjects {
-		switch object.Kind {
-		case rego.KindVirtualMachine, rego.KindVirtualMachineTemplate, rego.KindVirtualMachineTemplateRequest,
-			machine.KindInstance, machine.KindReplicaSet, machine.KindPool:
+		switch kind := object.Kind; {
+		case slices.Contains(rego.Kinds(), kind), kind == machine.KindInstance, kind == machine.KindReplicaSet, kind == machine.KindPool:
 			s.Subjects = append(s.Subjects, object)
 		}
 	}
 	if len(s.Subjects) == 0 {
-		return nil, cli.Usage(errors.New("there is no VirtualMachine, VirtualMachineTemplate or VirtualMachineTemplateRequest to evaluate"))
+		return nil, cli.Usage(fmt.Errorf("there is no object to evaluate: want one of the kinds %s", strings.Join(rego.Kinds(), ", ")))
 	}
 	for _, objects := range [][]source.Object{subjects, contextObjects} {
 		for i := range objects {

@@ -26,7 +26,7 @@ func newEval(streams cli.Streams) *cobra.Command {
 		Short: "Evaluate policies for objects in files, without a cluster",
 		Long: `Evaluate policies for objects in files, without a cluster.
 
-Each VirtualMachine, VirtualMachineTemplate and VirtualMachineTemplateRequest in the files is evaluated by the policies that
+Each VirtualMachine and VirtualMachineTemplate, and each request, import and export of one, in the files is evaluated by the policies that
 select it with match, as if it were created. A VirtualMachine that names a template is rendered first, if a file contains the
 template. The command fails if a request would be denied.
 

@@ -234,6 +234,8 @@ var resourcesOf = map[string]schema.GroupVersionResource{
 	rego.KindVirtualMachine:                cluster.VirtualMachines,
 	rego.KindVirtualMachineTemplate:        cluster.VirtualMachineTemplate,
 	rego.KindVirtualMachineTemplateRequest: cluster.TemplateRequests,
+	rego.KindVirtualMachineTemplateImport:  cluster.TemplateImports,
+	rego.KindVirtualMachineTemplateExport:  cluster.TemplateExports,
 }
 
 // kinds returns the kinds that the policies match.

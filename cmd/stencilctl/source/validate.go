@@ -54,7 +54,8 @@ func validateMatch(at *field.Path, match *v1alpha1.PolicyMatch) field.ErrorList 
 	}
 	for i, kind := range match.Kinds {
 		errs = append(errs, oneOf(at.Child("kinds").Index(i), kind,
-			v1alpha1.PolicyKindVirtualMachine, v1alpha1.PolicyKindVirtualMachineTemplate, v1alpha1.PolicyKindVirtualMachineTemplateRequest)...)
+			v1alpha1.PolicyKindVirtualMachine, v1alpha1.PolicyKindVirtualMachineTemplate, v1alpha1.PolicyKindVirtualMachineTemplateRequest,
+			v1alpha1.PolicyKindVirtualMachineTemplateImport, v1alpha1.PolicyKindVirtualMachineTemplateExport)...)
 	}
 	templates := at.Child("templates")
 	if len(match.Templates) > 0 && len(match.Kinds) > 0 && !slices.Contains(match.Kinds, v1alpha1.PolicyKindVirtualMachine) {
