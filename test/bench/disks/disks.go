@@ -51,9 +51,9 @@ type work struct {
 	other disk.Format
 }
 
-// What the convert command writes beside images.
+// What the convert command reads and writes beside images.
 const (
-	layer disk.Format = "layer"
+	Layer disk.Format = "layer"
 	zstd  disk.Format = "zstd"
 )
 
@@ -95,7 +95,7 @@ var works = []work{
 	{"read VMDK streamOptimized", wantedCompressed, []string{"-f", "vmdk", "-O", "raw"}, "vmdk-stream", disk.VMDK, disk.Raw, ""},
 	{"read qcow2, zlib", wantedCompressed, []string{"-f", "qcow2", "-O", "raw"}, "qcow2-zlib", disk.QCOW2, disk.Raw, ""},
 	{"read qcow2, zstd", wantedCompressed, []string{"-f", "qcow2", "-O", "raw"}, "qcow2-zstd", disk.QCOW2, disk.Raw, ""},
-	{"write OCI layer, beside the zstd library alone", wantedLayer, nil, dense, disk.Raw, layer, zstd},
+	{"write OCI layer, beside the zstd library alone", wantedLayer, nil, dense, disk.Raw, Layer, zstd},
 }
 
 // Result holds one cost per round of each work.
@@ -119,13 +119,11 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	defer os.RemoveAll(folder)
 	result := &Result{ours: make([][]cost, len(works)), theirs: make([][]cost, len(works)), qemu: firstLine(version)}
 	options.Progress("disks: making images of %d MiB of data", options.Bytes>>20)
-	build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(folder, "convert"), "./bench/disks/convert")
-	build.Dir = options.Module
-	if output, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("building the convert command: %w\n%s", err, output)
+	if _, err := BuildConvert(ctx, options.Module, folder); err != nil {
+		return nil, err
 	}
 	raw := filepath.Join(folder, "raw")
-	if result.bytes, err = makeDisk(raw, options.Bytes); err != nil {
+	if result.bytes, err = MakeDisk(raw, options.Bytes); err != nil {
 		return nil, err
 	}
 	for _, input := range inputs {
@@ -154,6 +152,17 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	return result, nil
 }
 
+// BuildConvert builds the convert command of a module into a folder, and returns its path.
+func BuildConvert(ctx context.Context, module, folder string) (string, error) {
+	path := filepath.Join(folder, "convert")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./bench/disks/convert")
+	build.Dir = module
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the convert command: %w\n%s", err, output)
+	}
+	return path, nil
+}
+
 func firstLine(b []byte) string {
 	for i, c := range b {
 		if c == '\n' {
@@ -175,8 +184,9 @@ func run(ctx context.Context, program string, arguments ...string) error {
 // errFull ends making the disk.
 var errFull = errors.New("the disk is full")
 
-// makeDisk writes the files of the Go toolchain, programs and text, as a file system would. The disk is eight times as large as its data.
-func makeDisk(path string, bytes int64) (int64, error) {
+// MakeDisk writes the files of the Go toolchain, programs and text, as a file system would. The disk is eight times as large as its data, whose size it
+// returns.
+func MakeDisk(path string, bytes int64) (int64, error) {
 	out, err := os.Create(path)
 	if err != nil {
 		return 0, fmt.Errorf("making the disk: %w", err)
@@ -259,7 +269,7 @@ func (r *Result) measure(ctx context.Context, index, pair int, w work, folder st
 			return err
 		}
 	}
-	if w.output == layer {
+	if w.output == Layer {
 		var err error
 		if r.ourLayer, r.theirLayer, err = sizes(ours, theirs); err != nil {
 			return err

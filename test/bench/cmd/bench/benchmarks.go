@@ -22,6 +22,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/readiness"
 	"github.com/vmstencil/stencil/test/bench/report"
 	"github.com/vmstencil/stencil/test/bench/revisions"
+	"github.com/vmstencil/stencil/test/bench/transfers"
 )
 
 // environment is what every benchmark is given.
@@ -136,6 +137,9 @@ var benchmarks = []benchmark{
 	}},
 	{"disks", func(ctx context.Context, e environment) (result, error) {
 		return disks.Run(ctx, disks.Options{Module: filepath.Join(e.root, "test"), Bytes: 256 << 20, Rounds: e.roundsOr(7), Progress: progress})
+	}},
+	{"transfers", func(ctx context.Context, e environment) (result, error) {
+		return transfers.Run(ctx, transfers.Options{Module: filepath.Join(e.root, "test"), Bytes: 256 << 20, Rounds: e.roundsOr(7), Progress: progress})
 	}},
 }
 

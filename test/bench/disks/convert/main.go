@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -18,17 +19,21 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 5 {
-		fmt.Fprintln(os.Stderr, "usage: convert FORMAT vmdk|raw|layer|zstd INPUT OUTPUT")
+	var size int64
+	if len(os.Args) == 6 {
+		size, _ = strconv.ParseInt(os.Args[5], 10, 64)
+	}
+	if len(os.Args) < 5 || len(os.Args) == 6 && size < 1 {
+		fmt.Fprintln(os.Stderr, "usage: convert FORMAT vmdk|raw|layer|zstd INPUT OUTPUT, or convert layer raw INPUT OUTPUT SIZE")
 		os.Exit(2)
 	}
-	if err := convert(context.Background(), disk.Format(os.Args[1]), disk.Format(os.Args[2]), os.Args[3], os.Args[4]); err != nil {
+	if err := convert(context.Background(), disk.Format(os.Args[1]), disk.Format(os.Args[2]), os.Args[3], os.Args[4], size); err != nil {
 		fmt.Fprintln(os.Stderr, "convert:", err)
 		os.Exit(1)
 	}
 }
 
-func convert(ctx context.Context, from, to disk.Format, input, output string) error {
+func convert(ctx context.Context, from, to disk.Format, input, output string, size int64) error {
 	in, err := os.Open(input)
 	if err != nil {
 		return err
@@ -37,6 +42,9 @@ func convert(ctx context.Context, from, to disk.Format, input, output string) er
 	info, err := in.Stat()
 	if err != nil {
 		return err
+	}
+	if from == "layer" {
+		return expand(ctx, in, output, size)
 	}
 	image, err := formats.Open(in, info.Size(), from)
 	if err != nil {
@@ -70,6 +78,15 @@ func layer(ctx context.Context, out io.Writer, image disk.Image) error {
 	}
 	_, err = encoder.Write(ctx, out)
 	return err
+}
+
+// expand writes the disk of a layer.
+func expand(ctx context.Context, in io.Reader, output string, size int64) error {
+	out, err := os.Create(output)
+	if err != nil {
+		return err
+	}
+	return errors.Join(rawzstd.WriteRaw(ctx, out, in, size, nil), out.Close())
 }
 
 // bare compresses a file with the library and its defaults.
