@@ -21,7 +21,7 @@ func (p *Policy) EvaluateCovered(ctx context.Context, in *Input, coverage *Cover
 	if err != nil {
 		return Result{}, err
 	}
-	return p.result(found)
+	return p.result(p.values(found))
 }
 
 // Rows returns the rows of a policy's source that evaluations have reached, and those that they have not reached completely. Rows without anything to

@@ -46,7 +46,7 @@ func (p *Policy) Explain(ctx context.Context, in *Input) (Explanation, error) {
 	if err != nil {
 		return Explanation{}, err
 	}
-	result, err := p.result(found)
+	result, err := p.result(p.values(found))
 	if err != nil {
 		return Explanation{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 	"github.com/open-policy-agent/opa/v1/types"
 
+	"github.com/vmstencil/stencil/rego/internal/fastpath"
 	"github.com/vmstencil/stencil/rego/internal/sandbox"
 )
 
@@ -29,6 +30,9 @@ type program struct {
 	constant []string
 	// functions are the bounded functions.
 	functions map[string]*topdown.Builtin
+	// fast evaluates the policy without OPA's evaluator; nil if it cannot.
+	fast     *fastpath.Program
+	attempts attempts
 }
 
 // link compiles the module with the helpers that it uses.
@@ -101,6 +105,11 @@ func newProgram(compiler *ast.Compiler, module *ast.Module, functions map[string
 		}
 	}
 	p.constant = constantRules(module, compiler)
+	refs := make([]ast.Ref, len(p.entries))
+	for i, entry := range p.entries {
+		refs[i] = policyPackage.Append(ast.StringTerm(entry))
+	}
+	p.fast = fastpath.New(compiler, functions, refs)
 	for i, expr := range p.query {
 		expr.Index = i
 	}
