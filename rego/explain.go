@@ -117,7 +117,7 @@ func (e *explainer) TraceEvent(event topdown.Event) {
 type expressions []*ast.Location
 
 func (p *Policy) expressions() expressions {
-	module, problems := p.source.parse(p.definition.Name, nil)
+	module, problems := p.source.parse(sourceFile, nil)
 	if len(problems) > 0 {
 		return nil
 	}

@@ -20,7 +20,13 @@ const (
 )
 
 // program is a compiled module with what its evaluation needs.
+//
+// Policies of equal source share it.
 type program struct {
+	source    source
+	metadata  Metadata
+	readsTime bool
+
 	compiler *ast.Compiler
 	query    ast.Body
 	entries  []string // which of deny and warn the policy has

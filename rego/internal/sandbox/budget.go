@@ -80,16 +80,18 @@ func (b *Budget) LimitSteps(steps int) { b.steps = maxSteps - steps }
 
 // The limits of an attempt: a fraction of what an evaluation may use, so that the evaluation itself has enough left.
 const (
-	attempts       = 16
-	maxAttemptTime = 10 * time.Millisecond
+	attempts = 16
+	// The time is a last resort, as a busy host can take more of it from a good policy than that needs.
+	attemptTime    = 4
+	maxAttemptTime = 50 * time.Millisecond
 )
 
-// LimitToAttempt reduces what is left to a sixteenth, and the time to 10 ms.
+// LimitToAttempt reduces the steps and values that are left to a sixteenth, and the time to a quarter of what is left, at most 50 ms.
 func (b *Budget) LimitToAttempt() {
 	b.LimitSteps(maxSteps / attempts)
 	b.units = maxUnits / attempts
 	now := time.Now()
-	b.deadline = now.Add(min(b.deadline.Sub(now)/attempts, maxAttemptTime))
+	b.deadline = now.Add(min(b.deadline.Sub(now)/attemptTime, maxAttemptTime))
 }
 
 // Cancel is part of topdown.Cancel.
