@@ -109,5 +109,8 @@ func (q *fastQuery) Helper(name ast.String) (*ast.Term, bool) {
 		return nil, false
 	}
 	cache.Share()
+	if value == nil {
+		q.input.shared.Undefined(name) // OPA does not cache it
+	}
 	return value, true
 }

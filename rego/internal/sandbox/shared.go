@@ -29,6 +29,9 @@ func (s *Shared) Helper(name ast.String) (*ast.Term, bool) {
 	return value, cached
 }
 
+// Undefined stores that a rule of data.lib is undefined.
+func (s *Shared) Undefined(name ast.String) { s.put(name, nil) }
+
 // get is like topdown.VirtualCache's Get.
 func (s *Shared) get(name ast.String) (*ast.Term, bool) {
 	s.mu.RLock()
