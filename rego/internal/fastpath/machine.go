@@ -2,11 +2,9 @@ package fastpath
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/vmstencil/stencil/rego/internal/sandbox"
 )
@@ -434,105 +432,4 @@ func enumerate(term *ast.Term, each func(key, value *ast.Term) bool) bool {
 		}
 	}
 	return true
-}
-
-// unify reports whether a value matches a pattern, and binds its variables.
-func (m *machine) unify(p *pattern, value *ast.Term, base int) bool {
-	switch p.kind {
-	case patternTrue:
-		return value.Value != ast.Boolean(false)
-	case patternBind:
-		m.stack[base+p.slot] = value
-		return true
-	case patternEqual:
-		return ast.ValueEqual(m.value(&p.operand, base).Value, value.Value)
-	}
-	array, ok := value.Value.(*ast.Array)
-	if !ok || array.Len() != len(p.parts) {
-		return false
-	}
-	for i := range p.parts {
-		if !m.unify(&p.parts[i], array.Elem(i), base) {
-			return false
-		}
-	}
-	return true
-}
-
-// value returns the value of an operand.
-func (m *machine) value(o *operand, base int) *ast.Term {
-	switch o.kind {
-	case operandConstant:
-		return o.term
-	case operandVariable:
-		return m.stack[base+o.slot]
-	case operandArray:
-		return ast.ArrayTerm(m.values(o.parts, base)...)
-	case operandSet:
-		return ast.SetTerm(m.values(o.parts, base)...)
-	}
-	items := make([][2]*ast.Term, len(o.parts)/2)
-	for i := range items {
-		items[i] = [2]*ast.Term{m.value(&o.parts[2*i], base), m.value(&o.parts[2*i+1], base)}
-	}
-	return ast.ObjectTerm(items...)
-}
-
-func (m *machine) values(operands []operand, base int) []*ast.Term {
-	terms := make([]*ast.Term, len(operands))
-	for i := range operands {
-		terms[i] = m.value(&operands[i], base)
-	}
-	return terms
-}
-
-// errUnknown ends a built-in function that returns several values.
-var errUnknown = errors.New("not decided")
-
-// builtin calls a function of the sandbox, within the same limits as OPA.
-func (m *machine) builtin(b *body, i, base int) bool {
-	s := &b.steps[i]
-	if s.fast != nil {
-		if value := s.fast(m, s.args, base); value != nil {
-			if !m.unify(&s.target, value, base) {
-				return true
-			}
-			return m.run(b, i+1, base)
-		}
-	}
-	if s.many {
-		return m.relation(b, i, base)
-	}
-	// The function must not retain its operands, so that the memory is used again.
-	from := len(m.operands)
-	for j := range s.args {
-		m.operands = append(m.operands, m.value(&s.args[j], base))
-	}
-	m.output = nil
-	err := s.builtin(topdown.BuiltinContext{Context: m.ctx, Cancel: m.query.Budget}, m.operands[from:len(m.operands):len(m.operands)], m.accept)
-	clear(m.operands[from:])
-	m.operands = m.operands[:from]
-	if err != nil {
-		return false
-	}
-	if m.output == nil || !m.unify(&s.target, m.output, base) {
-		return true
-	}
-	return m.run(b, i+1, base)
-}
-
-// relation calls a function that returns several values.
-func (m *machine) relation(b *body, i, base int) bool {
-	s := &b.steps[i]
-	operands := m.values(s.args, base)
-	if s.output != nil {
-		operands = append(operands, s.output)
-	}
-	err := s.builtin(topdown.BuiltinContext{Context: m.ctx, Cancel: m.query.Budget}, operands, func(value *ast.Term) error {
-		if m.unify(&s.target, value, base) && !m.run(b, i+1, base) {
-			return errUnknown
-		}
-		return nil
-	})
-	return err == nil
 }
