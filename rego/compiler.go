@@ -2,6 +2,7 @@ package rego
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ type Compiler struct {
 	sandbox  *sandbox.Sandbox
 	helpers  helpers
 	patterns *sandbox.Patterns
+	programs programs
 
 	mu sync.Mutex
 	// types are the type environments by the kinds of input.object.
@@ -148,6 +150,11 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 		if r := recover(); r != nil {
 			policy, err = nil, &CompileError{[]Problem{{Code: CodeCompile, Message: shorten(fmt.Sprintf("the compiler failed: %v", r), MaxMessageBytes)}}}
 		}
+		if rejected := (*CompileError)(nil); errors.As(err, &rejected) {
+			for i := range rejected.Problems {
+				rejected.Problems[i].Message = named(rejected.Problems[i].Message, d.Name)
+			}
+		}
 	}()
 	if problems := text.check(); len(problems) > 0 {
 		return nil, &CompileError{problems}
@@ -155,11 +162,17 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 	kinds, problems := kindsOf(d)
 	parameters, more := checkParameters(d)
 	problems = append(problems, more...)
+	key, hasKey := keyOf(d, kinds)
+	if len(problems) == 0 && hasKey {
+		if shared := c.programs.get(key); shared != nil {
+			return c.policy(d, kinds, shared, parameters)
+		}
+	}
 	given := d
 	if slices.ContainsFunc(more, func(p Problem) bool { return p.Code == CodeSchema }) {
 		given.Schema = nil
 	}
-	module, more := text.parse(d.Name, c.sandbox.Capabilities)
+	module, more := text.parse(sourceFile, c.sandbox.Capabilities)
 	if len(more) > 0 {
 		return nil, &CompileError{inOrder(append(problems, more...))}
 	}
@@ -181,8 +194,17 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 	if len(problems) > 0 {
 		return nil, &CompileError{inOrder(problems)}
 	}
+	program.source, program.metadata, program.readsTime = text, metadata, timed
+	if hasKey {
+		c.programs.put(key, program)
+	}
+	return c.policy(d, kinds, program, parameters)
+}
+
+// policy makes a policy of a program and its parameters.
+func (c *Compiler) policy(d Definition, kinds []string, program *program, parameters map[string]any) (*Policy, error) {
 	d.Kinds = kinds
-	policy = &Policy{metadata: metadata, program: program, source: text, patterns: c.patterns, readsTime: timed}
+	policy := &Policy{metadata: program.metadata, program: program, source: program.source, patterns: c.patterns, readsTime: program.readsTime}
 	if err := policy.setParameters(d, parameters); err != nil {
 		return nil, err
 	}

@@ -16,6 +16,30 @@ import (
 // converter converts JSON values to values of Rego. OPA's own conversion is not used because it goes through reflection and JSON text.
 type converter struct {
 	weight int // of the values converted so far, as in weigh
+	// terms are unused terms, made many at a time: an input has hundreds.
+	terms []ast.Term
+	// items is used again for each object; values of objects that are not complete are before the end.
+	items [][2]*ast.Term
+}
+
+// termsAtATime is the number of terms for which memory is allocated together.
+const termsAtATime = 64
+
+func (c *converter) term(value ast.Value) *ast.Term {
+	if len(c.terms) == 0 {
+		c.terms = make([]ast.Term, termsAtATime)
+	}
+	term := &c.terms[0]
+	c.terms = c.terms[1:]
+	term.Value = value
+	return term
+}
+
+// objectOf makes an object of the items from a position on, and removes them.
+func (c *converter) objectOf(from int) *ast.Term {
+	object := c.term(ast.NewObject(c.items[from:]...))
+	c.items = c.items[:from]
+	return object
 }
 
 // knownKeys are terms for the names of the fields of inputs. Terms are immutable, so that all inputs share them.
@@ -69,7 +93,7 @@ func (c *converter) value(value any, depth int) (*ast.Term, error) {
 		return ast.InternedTerm(v), nil
 	case string:
 		c.weight += len(v) / 64
-		return ast.InternedTerm(v), nil
+		return c.term(ast.String(v)), nil
 	case int64:
 		if v == int64(int(v)) {
 			return ast.InternedTerm(int(v)), nil
@@ -87,16 +111,16 @@ func (c *converter) value(value any, depth int) (*ast.Term, error) {
 		}
 		return ast.NumberTerm(v), nil
 	case map[string]any:
-		items := make([][2]*ast.Term, 0, len(v))
+		from := len(c.items)
 		for name, field := range v {
 			term, err := c.value(field, depth+1)
 			if err != nil {
 				return nil, err
 			}
 			c.weight += 1 + len(name)/64
-			items = append(items, [2]*ast.Term{keyTerm(name), term})
+			c.items = append(c.items, [2]*ast.Term{keyTerm(name), term})
 		}
-		return ast.ObjectTerm(items...), nil
+		return c.objectOf(from), nil
 	case []any:
 		terms := make([]*ast.Term, len(v))
 		for i, element := range v {
@@ -106,7 +130,7 @@ func (c *converter) value(value any, depth int) (*ast.Term, error) {
 			}
 			terms[i] = term
 		}
-		return ast.ArrayTerm(terms...), nil
+		return c.term(ast.NewArray(terms...)), nil
 	case map[string]string:
 		return c.texts(v), nil
 	case []string:
@@ -128,21 +152,21 @@ func floatTerm(v float64) (*ast.Term, error) {
 }
 
 func (c *converter) texts(texts map[string]string) *ast.Term {
-	items := make([][2]*ast.Term, 0, len(texts))
+	from := len(c.items)
 	for name, text := range texts {
 		c.weight += 2 + (len(name)+len(text))/64
-		items = append(items, [2]*ast.Term{keyTerm(name), ast.StringTerm(text)})
+		c.items = append(c.items, [2]*ast.Term{keyTerm(name), c.term(ast.String(text))})
 	}
-	return ast.ObjectTerm(items...)
+	return c.objectOf(from)
 }
 
 func (c *converter) list(texts []string) *ast.Term {
 	terms := make([]*ast.Term, len(texts))
 	for i, text := range texts {
 		c.weight += 1 + len(text)/64
-		terms[i] = ast.StringTerm(text)
+		terms[i] = c.term(ast.String(text))
 	}
-	return ast.ArrayTerm(terms...)
+	return c.term(ast.NewArray(terms...))
 }
 
 func (c *converter) lists(lists map[string][]string) *ast.Term {

@@ -21,18 +21,18 @@ func (p *Policy) EvaluateCovered(ctx context.Context, in *Input, coverage *Cover
 	if err != nil {
 		return Result{}, err
 	}
-	return p.result(found)
+	return p.result(p.values(found))
 }
 
 // Rows returns the rows of a policy's source that evaluations have reached, and those that they have not reached completely. Rows without anything to
 // evaluate are in neither.
 func (c *Coverage) Rows(p *Policy) (covered, missed []int) {
-	module, problems := p.source.parse(p.definition.Name, nil)
+	module, problems := p.source.parse(sourceFile, nil)
 	if len(problems) > 0 {
 		return nil, nil
 	}
-	report := c.cover.Report(map[string]*ast.Module{p.definition.Name: module})
-	file := report.Files[p.definition.Name]
+	report := c.cover.Report(map[string]*ast.Module{sourceFile: module})
+	file := report.Files[sourceFile]
 	if file == nil {
 		return nil, nil
 	}

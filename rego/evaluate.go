@@ -17,11 +17,21 @@ import (
 
 // Evaluate returns the findings of the policy for an input. The error is an *EvaluationError, or wraps ctx's error when ctx ended the evaluation.
 func (p *Policy) Evaluate(ctx context.Context, in *Input) (Result, error) {
+	if ctx.Err() == nil {
+		if values, ok := p.evaluateFast(ctx, in); ok {
+			return p.result(values)
+		}
+	}
+	return p.evaluate(ctx, in)
+}
+
+// evaluate returns the findings by OPA's evaluation.
+func (p *Policy) evaluate(ctx context.Context, in *Input) (Result, error) {
 	found, err := p.run(ctx, in, nil)
 	if err != nil {
 		return Result{}, err
 	}
-	return p.result(found)
+	return p.result(p.values(found))
 }
 
 // noTime is the time of every evaluation: no function that policies may call uses it, and reading the clock costs time.
@@ -56,6 +66,7 @@ func (p *Policy) run(ctx context.Context, in *Input, tracer topdown.QueryTracer)
 	if err != nil {
 		return nil, p.failed(err)
 	}
+	cache.Share()
 	return found, nil
 }
 
@@ -87,7 +98,7 @@ func (p *Policy) failed(err error) error {
 	var typed *topdown.Error
 	if errors.As(err, &typed) {
 		// The message of a conflict has several lines.
-		message := strings.Join(strings.Fields(strings.ReplaceAll(typed.Message, policyPackage.String()+".", "")), " ")
+		message := named(strings.Join(strings.Fields(strings.ReplaceAll(typed.Message, policyPackage.String()+".", "")), " "), p.definition.Name)
 		problem = p.source.at(CodeEvaluation, typed.Location, "%s", message)
 		if typed.Location != nil && strings.HasPrefix(typed.Location.File, "lib/") {
 			problem = Problem{Code: CodeEvaluation, Message: fmt.Sprintf("data.%s:%d: %s", typed.Location.File, typed.Location.Row, typed.Message)}

@@ -46,7 +46,7 @@ func (p *Policy) Explain(ctx context.Context, in *Input) (Explanation, error) {
 	if err != nil {
 		return Explanation{}, err
 	}
-	result, err := p.result(found)
+	result, err := p.result(p.values(found))
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -117,7 +117,7 @@ func (e *explainer) TraceEvent(event topdown.Event) {
 type expressions []*ast.Location
 
 func (p *Policy) expressions() expressions {
-	module, problems := p.source.parse(p.definition.Name, nil)
+	module, problems := p.source.parse(sourceFile, nil)
 	if len(problems) > 0 {
 		return nil
 	}

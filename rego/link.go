@@ -8,6 +8,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 	"github.com/open-policy-agent/opa/v1/types"
 
+	"github.com/vmstencil/stencil/rego/internal/fastpath"
 	"github.com/vmstencil/stencil/rego/internal/sandbox"
 )
 
@@ -19,7 +20,13 @@ const (
 )
 
 // program is a compiled module with what its evaluation needs.
+//
+// Policies of equal source share it.
 type program struct {
+	source    source
+	metadata  Metadata
+	readsTime bool
+
 	compiler *ast.Compiler
 	query    ast.Body
 	entries  []string // which of deny and warn the policy has
@@ -29,6 +36,9 @@ type program struct {
 	constant []string
 	// functions are the bounded functions.
 	functions map[string]*topdown.Builtin
+	// fast evaluates the policy without OPA's evaluator; nil if it cannot.
+	fast     *fastpath.Program
+	attempts attempts
 }
 
 // link compiles the module with the helpers that it uses.
@@ -101,6 +111,11 @@ func newProgram(compiler *ast.Compiler, module *ast.Module, functions map[string
 		}
 	}
 	p.constant = constantRules(module, compiler)
+	refs := make([]ast.Ref, len(p.entries))
+	for i, entry := range p.entries {
+		refs[i] = policyPackage.Append(ast.StringTerm(entry))
+	}
+	p.fast = fastpath.New(compiler, functions, refs)
 	for i, expr := range p.query {
 		expr.Index = i
 	}

@@ -40,15 +40,26 @@ func compareFindings(a, b Finding) int {
 	return strings.Compare(a.Message+"\x00"+a.Field+"\x00"+a.Fix, b.Message+"\x00"+b.Field+"\x00"+b.Fix)
 }
 
+// entryValues are the values of the entry rules that a policy has, nil for those that are undefined.
+type entryValues [2]*ast.Term
+
+// values returns the values of the entry rules.
+func (p *Policy) values(found topdown.QueryResult) (values entryValues) {
+	for i, entry := range p.program.entries {
+		values[i] = found[ast.Var(entry)]
+	}
+	return values
+}
+
 // result reads the values of the entry rules.
-func (p *Policy) result(found topdown.QueryResult) (Result, error) {
+func (p *Policy) result(values entryValues) (Result, error) {
 	var (
 		r    Result
 		left = MaxMessages
 	)
-	for _, entry := range p.program.entries {
-		term, ok := found[ast.Var(entry)]
-		if !ok {
+	for i, entry := range p.program.entries {
+		term := values[i]
+		if term == nil {
 			continue
 		}
 		findings, cut, err := p.findings(entry, term.Value, left)

@@ -12,6 +12,14 @@ import (
 // maxBrackets is how deeply brackets may be nested in the source.
 const maxBrackets = 64
 
+// sourceFile is the name of a policy's source in locations. It is the same for all, so that policies share programs.
+const sourceFile = "(policy)"
+
+// named replaces the locations in a message, such as those of conflicting rules, by ones with the name of the policy.
+func named(message, policy string) string {
+	return strings.ReplaceAll(message, sourceFile+":", policy+":")
+}
+
 // source is the text of a policy, with functions to describe positions in it.
 type source struct {
 	text  string

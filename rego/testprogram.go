@@ -57,7 +57,7 @@ func (c *Compiler) CompileTests(ctx context.Context, policy *Policy, name, text 
 	if len(form.problems) > 0 {
 		return nil, &CompileError{inOrder(form.problems)}
 	}
-	subject, problems := policy.source.parse(policy.definition.Name, capabilities)
+	subject, problems := policy.source.parse(sourceFile, capabilities)
 	if len(problems) > 0 {
 		return nil, &CompileError{inOrder(problems)}
 	}
@@ -80,7 +80,11 @@ func (c *Compiler) CompileTests(ctx context.Context, policy *Policy, name, text 
 	})
 	compiler.Compile(modules)
 	if compiler.Failed() {
-		return nil, &CompileError{inOrder(tests.compileProblems(compiler))}
+		problems := tests.compileProblems(compiler)
+		for i := range problems {
+			problems[i].Message = named(problems[i].Message, policy.definition.Name)
+		}
+		return nil, &CompileError{inOrder(problems)}
 	}
 	program := &TestProgram{policy: policy, compiler: compiler, source: tests, pkg: module.Package.Path}
 	for _, rule := range module.Rules {
@@ -125,8 +129,8 @@ func (t *TestProgram) Run(ctx context.Context, rule TestRule, coverage *Coverage
 		return false, t.policy.interrupted(spent.Err())
 	case err != nil:
 		var typed *topdown.Error
-		if errors.As(err, &typed) && typed.Location != nil && typed.Location.File != t.policy.definition.Name {
-			return false, &EvaluationError{Policy: t.policy.definition.Name, Problem: t.source.at(CodeEvaluation, typed.Location, "%s", typed.Message)}
+		if errors.As(err, &typed) && typed.Location != nil && typed.Location.File != sourceFile {
+			return false, &EvaluationError{Policy: t.policy.definition.Name, Problem: t.source.at(CodeEvaluation, typed.Location, "%s", named(typed.Message, t.policy.definition.Name))}
 		}
 		return false, t.policy.failed(err)
 	}

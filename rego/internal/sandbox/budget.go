@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -55,12 +56,20 @@ type Budget struct {
 // NewBudget returns the budget of an evaluation that ends with ctx, or after 5 s. inputWeight is the weight of the input, which a
 // value may contain.
 func NewBudget(ctx context.Context, inputWeight int, cache *Patterns) *Budget {
-	b := &Budget{ctx: ctx, units: maxUnits, weight: MaxWeight + inputWeight, patterns: cache}
+	b := &Budget{}
+	b.Reset(ctx, inputWeight, cache)
+	return b
+}
+
+// Reset makes a budget that is not used any more a new one, as NewBudget does.
+func (b *Budget) Reset(ctx context.Context, inputWeight int, cache *Patterns) {
+	b.ctx, b.patterns, b.Documents, b.why = ctx, cache, nil, nil
+	b.steps, b.units, b.weight = 0, maxUnits, MaxWeight+inputWeight
+	b.cancelled.Store(false)
 	var limited bool
 	if b.deadline, limited = ctx.Deadline(); !limited {
 		b.deadline = time.Now().Add(maxTime)
 	}
-	return b
 }
 
 // Err returns why the evaluation had to end, nil if it did not.
@@ -68,6 +77,22 @@ func (b *Budget) Err() error { return b.why }
 
 // LimitSteps reduces the number of expressions that may be evaluated. The largest is 262 144, which is the default.
 func (b *Budget) LimitSteps(steps int) { b.steps = maxSteps - steps }
+
+// The limits of an attempt: a fraction of what an evaluation may use, so that the evaluation itself has enough left.
+const (
+	attempts = 16
+	// The time is a last resort, as a busy host can take more of it from a good policy than that needs.
+	attemptTime    = 4
+	maxAttemptTime = 50 * time.Millisecond
+)
+
+// LimitToAttempt reduces the steps and values that are left to a sixteenth, and the time to a quarter of what is left, at most 50 ms.
+func (b *Budget) LimitToAttempt() {
+	b.LimitSteps(maxSteps / attempts)
+	b.units = maxUnits / attempts
+	now := time.Now()
+	b.deadline = now.Add(min(b.deadline.Sub(now)/attemptTime, maxAttemptTime))
+}
 
 // Cancel is part of topdown.Cancel.
 func (b *Budget) Cancel() { b.cancelled.Store(true) }
@@ -96,6 +121,9 @@ func (b *Budget) check() {
 		b.why = errSteps
 	}
 }
+
+// Take counts a value that is created outside of functions.
+func (b *Budget) Take(value ast.Value) error { return b.take(value) }
 
 // take counts a created value.
 func (b *Budget) take(value ast.Value) error {
@@ -208,6 +236,35 @@ type Results struct {
 	Shared *Shared
 	// Constants are the results of rules that do not depend on the input.
 	Constants map[ast.String]*ast.Term
+	// values and calls are the results of helpers that are to be shared.
+	values []sharedValue
+	calls  []sharedCall
+}
+
+type sharedValue struct {
+	name  ast.String
+	value *ast.Term
+}
+
+type sharedCall struct {
+	ref   ast.Ref
+	value *ast.Term
+}
+
+// Share shares the results of helpers. It is called after an evaluation without an error: OPA continues after the error of a function as if its
+// expression were undefined, so that other policies would find wrong results and no error.
+func (r *Results) Share() {
+	if r.Shared == nil {
+		return
+	}
+	for _, each := range r.values {
+		r.Shared.put(each.name, each.value)
+	}
+	for _, each := range r.calls {
+		if !r.Shared.putCall(each.ref, each.value) {
+			return
+		}
+	}
 }
 
 // Get is part of topdown.VirtualCache.
@@ -215,7 +272,9 @@ func (r *Results) Get(ref ast.Ref) (*ast.Term, bool) {
 	switch ownerKind, name := owner(ref); ownerKind {
 	case ofHelper:
 		if r.Shared != nil {
-			return r.Shared.get(name)
+			if value, undefined := r.Shared.get(name); value != nil || undefined {
+				return value, undefined
+			}
 		}
 	case ofPolicy:
 		if value, ok := r.Constants[name]; ok {
@@ -240,11 +299,10 @@ func (r *Results) Put(ref ast.Ref, value *ast.Term) {
 	if r.Shared != nil {
 		switch ownerKind, name := owner(ref); ownerKind {
 		case ofHelper:
-			r.Shared.put(name, value)
-			return
+			r.values = append(r.values, sharedValue{name, value})
 		case ofHelpersFunction:
-			if value != nil && r.Shared.putCall(ref, value) {
-				return
+			if value != nil && len(r.calls) < maxSharedCalls {
+				r.calls = append(r.calls, sharedCall{slices.Clone(ref), value}) // OPA uses the ref again
 			}
 		}
 	}

@@ -21,6 +21,17 @@ type Shared struct {
 	yaml   map[ast.String]sharedDocument
 }
 
+// Helper returns the value of a rule of data.lib, nil if it is undefined, and whether it is cached.
+func (s *Shared) Helper(name ast.String) (*ast.Term, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	value, cached := s.values[name]
+	return value, cached
+}
+
+// Undefined stores that a rule of data.lib is undefined.
+func (s *Shared) Undefined(name ast.String) { s.put(name, nil) }
+
 // get is like topdown.VirtualCache's Get.
 func (s *Shared) get(name ast.String) (*ast.Term, bool) {
 	s.mu.RLock()

@@ -33,6 +33,8 @@ type Result struct {
 	Requests map[int]measurement.Series
 	// Gatekeeper is what one review costs with as many Constraints.
 	Gatekeeper map[int]measurement.Series
+	// Bare is what one request costs with as many prepared queries of OPA.
+	Bare map[int]measurement.Series
 	// Findings is how many of so many policies deny the VM.
 	Findings map[int]int
 	// Compile is the compile time of Many policies, Held the memory that they then use.
@@ -69,6 +71,7 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 		MachineBytes: vm.bytes,
 		Requests:     map[int]measurement.Series{},
 		Gatekeeper:   map[int]measurement.Series{},
+		Bare:         map[int]measurement.Series{},
 		Findings:     map[int]int{},
 	}
 	for round := range options.Rounds {
@@ -89,6 +92,10 @@ func (r *Result) round(ctx context.Context, options Options, compiler *rego.Comp
 			return err
 		}
 		r.Requests[number], r.Findings[number] = append(r.Requests[number], cost), findings
+		if cost, err = bareRequest(ctx, options.Time, policies, vm, number, findings); err != nil {
+			return err
+		}
+		r.Bare[number] = append(r.Bare[number], cost)
 		if cost, err = other.review(ctx, number); err != nil {
 			return err
 		}
