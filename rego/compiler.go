@@ -170,8 +170,8 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 	if slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == CodeLimit }) {
 		return nil, &CompileError{inOrder(problems)}
 	}
-	timed := readsTime(module)
 	form.move()
+	reads := readsOf(slices.DeleteFunc([]*ast.Module{module, c.helpers.module(module)}, func(m *ast.Module) bool { return m == nil })...)
 	program, more := c.link(text, given, kinds, module)
 	if slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == CodeReference }) {
 		// Invalid references cause further errors.
@@ -182,7 +182,7 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 		return nil, &CompileError{inOrder(problems)}
 	}
 	d.Kinds = kinds
-	policy = &Policy{metadata: metadata, program: program, source: text, patterns: c.patterns, readsTime: timed}
+	policy = &Policy{metadata: metadata, program: program, source: text, patterns: c.patterns, reads: reads}
 	if err := policy.setParameters(d, parameters); err != nil {
 		return nil, err
 	}
