@@ -57,18 +57,14 @@ func readsOf(modules ...*ast.Module) [][]string {
 	return reads
 }
 
-// Reads are the paths in input that any of several policies may read, and that others may add.
+// Reads are paths in input that policies may read.
 type Reads struct{ paths [][]string }
 
-// ReadsOf returns what policies may read.
-func ReadsOf(policies ...*Policy) *Reads {
-	r := &Reads{}
-	for _, p := range policies {
-		for _, read := range p.reads {
-			r.Add(read...)
-		}
+// AddOf adds what a policy may read.
+func (r *Reads) AddOf(p *Policy) {
+	for _, read := range p.reads {
+		r.Add(read...)
 	}
-	return r
 }
 
 // Add adds a path in input, with everything below it.
