@@ -316,9 +316,7 @@ func (e *enumeration) proof() *Proof {
 		r.Combinations, r.Approved, r.Distinct, r.Unread = combinations(e.parameters), e.approved, len(e.seen), e.unread()
 		r.Held, r.Reads = e.held(entry), e.requestReads(entry)
 		switch {
-		case r.Status != Undecided:
-			r.Reason = ""
-		case r.Reason != "": // an instance type is missing
+		case r.Status != Undecided || r.Reason != "": // the reason is a missing instance type
 		case e.approved > 0:
 			r.Status = Holds
 		case e.objection == "":

@@ -27,6 +27,8 @@ type Question struct {
 	Namespace rego.Namespace
 	User      rego.UserInfo
 	Time      time.Time
+	// Values are those at which parameters are held, by name, whether their values are finite or not.
+	Values map[string]string
 	// Sizes has the instance types and preferences.
 	Sizes sizing.Resolver
 	// Limit is the number of combinations; DefaultLimit if 0.
@@ -56,51 +58,55 @@ const (
 // Proof is the result for a template and an approval.
 type Proof struct {
 	// Policies are the results of the policies that match VirtualMachines of the template, by name.
-	Policies []Result
+	Policies []Result `json:"policies"`
 	// Never are values that the approval allows, and with which every VirtualMachine is denied, if others are not. They are known if all policies were
 	// decided together.
-	Never []Value
+	Never []Value `json:"never,omitempty"`
 }
 
 // Result is the result of one policy.
 type Result struct {
-	Policy      string
-	Enforcement policyset.Enforcement
-	Status      Status
+	Policy      string                `json:"policy"`
+	Enforcement policyset.Enforcement `json:"enforcement"`
+	Status      Status                `json:"result"`
 	// Combinations is the number of combinations of values, without the values of Unread. Approved is the number of those that template and approval
 	// allow, and Distinct the number of VirtualMachines among these that policies can tell apart.
-	Combinations uint64
-	Approved     int
-	Distinct     int
+	Combinations uint64 `json:"combinations"`
+	Approved     int    `json:"approved"`
+	Distinct     int    `json:"distinct"`
 	// Denied is the number of approved combinations in which rule deny finds something, and Failures that of those for which the policy cannot be evaluated.
-	Denied, Failures int
+	Denied   int `json:"denied"`
+	Failures int `json:"failures,omitempty"`
 	// Example is the violation by, or the failure of, the VirtualMachine with the fewest values that differ from the base; nil if there is none.
-	Example *Example
-	// Reason is why the policy is not decided, or that nothing is approved.
-	Reason string
+	Example *Example `json:"example,omitempty"`
+	// Reason is why not all combinations were decided, or that nothing is approved.
+	Reason string `json:"reason,omitempty"`
 	// Unread are parameters whose values were not combined, because the policies read nothing that depends on them.
-	Unread []string
+	Unread []string `json:"unread,omitempty"`
 	// Held are the parameters with more values than those that were tried, if the policy may read what depends on them.
-	Held []Held
+	Held []Held `json:"held,omitempty"`
 	// Reads are the properties of the request that the policy reads, and that were held: time, user, labels and annotations of the namespace.
-	Reads []string
+	Reads []string `json:"reads,omitempty"`
 }
 
 // Example is a VirtualMachine that is approved and denied.
 type Example struct {
 	// Values are those that differ from the base; none if the VirtualMachine of the defaults is denied.
-	Values []Value
+	Values []Value `json:"values"`
 	// Messages are the findings, or the failure.
-	Messages []string
+	Messages []string `json:"messages"`
 }
 
 // Value is the value of a parameter. That of a sensitive one is masked.
-type Value struct{ Parameter, Value string }
+type Value struct {
+	Parameter string `json:"parameter"`
+	Value     string `json:"value"`
+}
 
 // Held is a parameter that was held at a value, and why.
 type Held struct {
 	Value
-	Reason string
+	Reason string `json:"reason"`
 }
 
 // Prove decides a question. The error is that of ctx.
@@ -115,7 +121,7 @@ func Prove(ctx context.Context, q Question, evaluator Evaluator) (*Proof, error)
 	}
 	var parameters []parameter
 	for _, p := range approval.Values(q.Approval, compiled) {
-		parameters = append(parameters, parameterOf(p, compiled, q.Limit))
+		parameters = append(parameters, parameterOf(p, compiled, &q))
 	}
 	d := decider{Question: q, compiled: compiled, evaluator: evaluator, parameters: parameters}
 	return d.decide(ctx, entries)

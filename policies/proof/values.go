@@ -32,19 +32,25 @@ type parameter struct {
 }
 
 // parameterOf returns a parameter with its values. Values that the template rejects are left out.
-func parameterOf(p approval.AllowedValues, compiled *template.Compiled, limit int) parameter {
+func parameterOf(p approval.AllowedValues, compiled *template.Compiled, q *Question) parameter {
 	found := parameter{name: p.Name, sensitive: p.Sensitive, places: placesOf(p.Name, compiled)}
 	usual, cause := compiled.Value(p.Name, "", false)
-	listed, why := listedValues(p, limit)
+	listed, why := listedValues(p, q.Limit)
+	if value, given := q.Values[p.Name]; given {
+		found = found.base(value)
+		found.omitted, found.why = false, "this value was given"
+		return found
+	}
 	switch {
 	case p.None || p.Fixed && !p.Generated:
 		return found.base(usual)
 	case why != "":
-		bound := cmp.Or(p.Minimum, p.Maximum)
-		if found = found.base(usual); p.Required && bound != nil {
+		found = found.base(usual)
+		found.why = why
+		if bound := cmp.Or(p.Minimum, p.Maximum); p.Required && bound != nil {
 			found.omitted, found.values = false, []string{strconv.FormatInt(*bound, 10)}
 		}
-		if found.why = why; p.Type == v1beta1.ParameterTypeInt && p.Minimum != nil && p.Maximum != nil {
+		if p.Type == v1beta1.ParameterTypeInt && p.Minimum != nil && p.Maximum != nil {
 			found.why, found.size = "", sizeOf(*p.Minimum, *p.Maximum)
 		}
 		return found
@@ -57,7 +63,7 @@ func parameterOf(p approval.AllowedValues, compiled *template.Compiled, limit in
 		_, rejected := compiled.Value(p.Name, value, true)
 		// An empty value is the default, or what the template generates, if that is a value of the list.
 		empty := value == "" && (p.Generated || usual == "")
-		if rejected == nil && !empty && !slices.Contains(found.values, value) {
+		if rejected == nil && !empty && p.Accepts(value) && !slices.Contains(found.values, value) {
 			found.values = append(found.values, value)
 		}
 	}
