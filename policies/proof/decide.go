@@ -239,7 +239,7 @@ func (e *enumeration) sorted(decision policyset.Decision, entries []policyset.En
 		}
 		if evaluated.Result.Failed() {
 			// Whatever the failure mode decides.
-			f.of[i] = append(f.of[i], policyset.Violation{Failure: true, Finding: rego.Finding{Message: "could not be evaluated: " + evaluated.Err.Error()}})
+			f.of[i] = append(f.of[i], policyset.Violation{Failure: true, Finding: rego.Finding{Message: evaluated.Err.Error()}})
 		}
 		for _, list := range [][]policyset.Violation{decision.Denials, decision.Warnings, decision.Audited} {
 			for _, v := range list {
@@ -355,7 +355,7 @@ func (e *enumeration) held(entry *policyset.Entry) []Held {
 	relates := e.Approval != nil && e.Approval.RelatesParameters()
 	for i := range e.parameters {
 		if p := &e.parameters[i]; p.why != "" && (relates || dependsOn(entry, p)) {
-			held = append(held, Held{p.masked(e.base[p.name]), p.why})
+			held = append(held, Held{p.masked(e.base[p.name]), p.why, p.given})
 		}
 	}
 	return held

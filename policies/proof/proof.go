@@ -107,6 +107,8 @@ type Value struct {
 type Held struct {
 	Value
 	Reason string `json:"reason"`
+	// Given means that the value is one of the question.
+	Given bool `json:"given,omitempty"`
 }
 
 // Prove decides a question. The error is that of ctx.

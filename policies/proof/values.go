@@ -27,6 +27,8 @@ type parameter struct {
 	omitted bool
 	// why is the reason why the parameter is held at its base; empty if its values are finite.
 	why string
+	// given means that it is held at a value of the question.
+	given bool
 	// places are the paths in input that depend on the parameter.
 	places [][]string
 }
@@ -38,7 +40,7 @@ func parameterOf(p approval.AllowedValues, compiled *template.Compiled, q *Quest
 	listed, why := listedValues(p, q.Limit)
 	if value, given := q.Values[p.Name]; given {
 		found = found.base(value)
-		found.omitted, found.why = false, "this value was given"
+		found.omitted, found.why, found.given = false, "a value was given", true
 		return found
 	}
 	switch {

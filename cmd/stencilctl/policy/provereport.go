@@ -57,17 +57,16 @@ func (one *provenPair) sentence(r *proof.Result) string {
 			what += " with " + assignments(values[1:])
 		}
 	}
-	approved, effect := "", effects[r.Enforcement].words
-	if one.Approval != "" {
-		approved = "approved and "
+	effect := "is " + effects[r.Enforcement].words
+	switch {
+	case r.Status == proof.Failed && one.Approval != "":
+		effect = "is approved and cannot be evaluated"
+	case r.Status == proof.Failed:
+		effect = "cannot be evaluated"
+	case one.Approval != "":
+		effect = "is approved and " + effects[r.Enforcement].words
 	}
-	if r.Status == proof.Failed {
-		effect = "not evaluated"
-		if one.Approval != "" {
-			approved = "approved but "
-		}
-	}
-	return fmt.Sprintf("%s is %s%s: %s", what, approved, effect, strings.Join(r.Example.Messages, "; "))
+	return fmt.Sprintf("%s %s: %s", what, effect, strings.Join(r.Example.Messages, "; "))
 }
 
 func assignments(values []proof.Value) string {
@@ -106,20 +105,30 @@ func (one *provenPair) print(streams cli.Streams) {
 		case r.Status == proof.Undecided || r.Enforcement != policyset.EnforcementDeny:
 			style = cli.Yellow
 		}
-		fmt.Fprintf(streams.Out, "  %s  %s: %s\n", streams.Paint(style, fmt.Sprintf("%-14s", r.Status)), r.Policy, counts(r))
+		text := counts(r)
+		if r.Status == proof.Undecided && r.Approved == 0 {
+			text = r.Reason
+		}
+		fmt.Fprintf(streams.Out, "  %s  %s: %s\n", streams.Paint(style, fmt.Sprintf("%-14s", r.Status)), r.Policy, text)
 		line := func(format string, arguments ...any) {
 			fmt.Fprintf(streams.Out, "                  %s\n", fmt.Sprintf(format, arguments...))
 		}
 		if r.Example != nil {
 			line("%s", one.sentence(r))
 		}
-		if r.Reason != "" {
+		if r.Reason != "" && r.Reason != text {
 			line("%s", r.Reason)
 		}
+		infinite := false
 		for _, h := range r.Held {
-			line("not finite: %s (%s); tried with %s only", h.Parameter, h.Reason, assignments([]proof.Value{h.Value}))
+			if value := assignments([]proof.Value{h.Value}); h.Given {
+				line("only %s was tried: %s", value, h.Reason)
+			} else {
+				line("not finite: %s (%s); only %s was tried", h.Parameter, h.Reason, value)
+				infinite = true
+			}
 		}
-		if len(r.Held) > 0 {
+		if infinite {
 			line("to decide all values, list them: with enum in the template, or with allowed in the approval")
 		}
 		if len(r.Unread) > 0 {
