@@ -98,6 +98,8 @@ type enumeration struct {
 	set        *policyset.Set
 	reads      *rego.Reads
 	parameters []parameter
+	// sized means that a policy reads the instance type or the preference.
+	sized bool
 	// at are the indexes of the values of the current combination.
 	at []int
 
@@ -129,6 +131,9 @@ func newEnumeration(d decider, entries []policyset.Entry, parameters []parameter
 	e := &enumeration{
 		decider: d, set: policyset.NewSet(entries), reads: readsOf(entries), parameters: parameters,
 		at: make([]int, len(parameters)), results: undecided(entries, "").Policies, differences: make([]int, len(entries)), seen: map[string]findings{},
+	}
+	for i := range entries {
+		e.sized = e.sized || readsSizes(&entries[i])
 	}
 	for i := range parameters {
 		e.values = append(e.values, make([]struct{ approved, denied int }, len(parameters[i].values)))
@@ -201,7 +206,10 @@ func (e *enumeration) given() map[string]string {
 func (e *enumeration) evaluate(ctx context.Context, vm *sample.VM) error {
 	c := e.request(vm)
 	entries := e.set.Matching(c.Query())
-	unresolved := c.Resolve(ctx, e.Sizes)
+	var unresolved field.ErrorList
+	if e.sized {
+		unresolved = c.Resolve(ctx, e.Sizes)
+	}
 	input, err := rego.NewInput(c.Document())
 	if err != nil {
 		return fmt.Errorf("showing a VirtualMachine to policies: %w", err)
@@ -230,7 +238,7 @@ func (e *enumeration) sorted(decision policyset.Decision, entries []policyset.En
 	for _, evaluated := range decision.Evaluations {
 		i := e.index(evaluated.Policy)
 		entry := &e.set.Entries()[i]
-		if len(unresolved) > 0 && (reads(entry, []string{"instancetype"}) || reads(entry, []string{"preference"})) {
+		if len(unresolved) > 0 && readsSizes(entry) {
 			if e.unresolved == "" {
 				e.unresolved = unresolved[0].Error()
 			}

@@ -121,11 +121,7 @@ func Prove(ctx context.Context, q Question, evaluator Evaluator) (*Proof, error)
 	if err != nil {
 		return undecided(entries, "the template does not compile: "+err.Error()), nil
 	}
-	var parameters []parameter
-	for _, p := range approval.Values(q.Approval, compiled) {
-		parameters = append(parameters, parameterOf(p, compiled, &q))
-	}
-	d := decider{Question: q, compiled: compiled, evaluator: evaluator, parameters: parameters}
+	d := decider{Question: q, compiled: compiled, evaluator: evaluator, parameters: parametersOf(&q, compiled)}
 	return d.decide(ctx, entries)
 }
 

@@ -174,13 +174,17 @@ func TestProve(t *testing.T) {
 			want: `not decided: 96 of 96, 3 distinct; because spec.instancetype: Not found: "VirtualMachineClusterInstancetype u2.small": there is none`,
 		},
 		"a policy without instance types": {
-			template: strings.Replace(box, "enum: [u1.small,", "enum: [u2.small,", 1), policy: rule(cores+" > 8", `"x"`), want: "holds: 96 of 96, 16 distinct",
+			template: strings.Replace(box, "enum: [u1.small,", "enum: [u2.small,", 1), policy: rule(cores+" > 8", `"x"`), want: "holds: 96 of 96, 8 distinct",
 		},
 		"too many combinations, of which the policy reads few": {
 			policy: rule(cores+" > 7", `"x"`), limit: 8, want: `counterexample: 8 of 8, 8 distinct; 1 denied: [{CORES 8}] ["x"]; unread [SIZE SPARE PIN]`, never: []Value{{"CORES", "8"}},
 		},
 		"too many combinations": {
 			policy: rule(cores+" > 8", `"x"`), limit: 7, want: "not decided: 0 of 8, 0 distinct; because 8 combinations of values, the limit is 7",
+		},
+		"parameters in one text": {
+			template: strings.Replace(box, `pin: "${PIN}"`, `pin: "${PIN}${SPARE}"`, 1), policy: rule(`input.parameters.SPARE == "x"`, `"x"`), limit: 8,
+			want: "holds: 4 of 4, 2 distinct; unread [SIZE CORES]",
 		},
 		"a bound beyond all limits": {
 			template: strings.Replace(box, "maximum: 8", "maximum: 9223372036854775807", 1), policy: rule(cores+" > 8", `"x"`),
@@ -189,6 +193,10 @@ func TestProve(t *testing.T) {
 		"a bound beyond all limits, of which the policy reads nothing": {
 			template: strings.Replace(box, "minimum: 1, maximum: 8", "minimum: -9223372036854775808, maximum: 9223372036854775807", 1), policy: rule(`input.instancetype.spec.cpu.guest > 4`, `"x"`),
 			want: "holds: 3 of 3, 3 distinct; unread [CORES SPARE PIN]",
+		},
+		"as many values as the limit": {
+			template: strings.Replace(strings.Replace(box, "maximum: 8", "maximum: 100000", 1), `"${{CORES}}"`, "1", 1), policy: rule("input.parameters.SPARE == \"x\"", `"x"`),
+			want: "holds: 2 of 2, 2 distinct; unread [SIZE CORES PIN]",
 		},
 		"an integer without a maximum": {
 			template: strings.Replace(box, ", maximum: 8", "", 1), policy: rule(cores+" > 8", `"x"`), want: "holds: 12 of 12, 1 distinct; held [{{CORES 1} it has no minimum or no maximum false}]",
@@ -247,5 +255,28 @@ func TestProve(t *testing.T) {
 				t.Errorf("never (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// canceling cancels a context while it evaluates the third VirtualMachine.
+type canceling struct {
+	Evaluator
+	cancel    func()
+	evaluated int
+}
+
+func (c *canceling) Evaluate(ctx context.Context, entries []policyset.Entry, in *rego.Input) policyset.Decision {
+	if c.evaluated++; c.evaluated == 3 {
+		c.cancel()
+	}
+	return c.Evaluator.Evaluate(ctx, entries, in)
+}
+
+func TestProveEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &canceling{Evaluator: evaluator(), cancel: cancel}
+	q := question(t, box, nil, policyset.Entry{Policy: fixture.Policy(t, "p", rule(cores+" > 8", `"x"`)), Timeout: time.Minute})
+	if found, err := Prove(ctx, q, c); !errors.Is(err, context.Canceled) || c.evaluated != 3 {
+		t.Errorf("got %v and %v after %d evaluations", found, err, c.evaluated)
 	}
 }

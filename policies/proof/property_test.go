@@ -105,6 +105,9 @@ func newRandomCase(t *testing.T, random *rand.Rand) randomCase {
 			}
 		}
 	}
+	if len(declared) > 1 && random.IntN(3) == 0 {
+		annotation = append(annotation, `joined: "${A}${B}"`)
+	}
 	text := fmt.Sprintf(`
 spec:
   parameters: [%s]

@@ -29,13 +29,54 @@ type parameter struct {
 	why string
 	// given means that it is held at a value of the question.
 	given bool
-	// places are the paths in input that depend on the parameter.
-	places [][]string
+	// fields are the fields of the VirtualMachine that depend on the parameter, places all paths in input that do.
+	fields, places [][]string
+}
+
+// parametersOf returns the parameters of a template with their values.
+func parametersOf(q *Question, compiled *template.Compiled) []parameter {
+	var parameters []parameter
+	for _, p := range approval.Values(q.Approval, compiled) {
+		parameters = append(parameters, parameterOf(p, compiled, q))
+	}
+	groups := together(parameters)
+	for i := range parameters {
+		for j := range parameters {
+			if groups[i] == groups[j] {
+				parameters[i].places = append(parameters[i].places, []string{"parameters", parameters[j].name})
+			}
+		}
+	}
+	return parameters
+}
+
+// together returns a number for each parameter, which those have in common that occur in the same fields. input.parameters has the values that the
+// VirtualMachine shows, and in a text such as ${A}${B} the value of one may decide what is taken for that of the other.
+func together(parameters []parameter) []int {
+	groups := make([]int, len(parameters))
+	for i := range parameters {
+		groups[i] = i
+		for j := range i {
+			if groups[i] == groups[j] || !slices.ContainsFunc(parameters[i].fields, func(a []string) bool {
+				return slices.ContainsFunc(parameters[j].fields, func(b []string) bool { return covers(a, b) })
+			}) {
+				continue
+			}
+			joined := groups[j]
+			for k := range i + 1 {
+				if groups[k] == joined {
+					groups[k] = groups[i]
+				}
+			}
+		}
+	}
+	return groups
 }
 
 // parameterOf returns a parameter with its values. Values that the template rejects are left out.
 func parameterOf(p approval.AllowedValues, compiled *template.Compiled, q *Question) parameter {
-	found := parameter{name: p.Name, sensitive: p.Sensitive, places: placesOf(p.Name, compiled)}
+	found := parameter{name: p.Name, sensitive: p.Sensitive}
+	found.fields, found.places = placesOf(p.Name, compiled)
 	usual, cause := compiled.Value(p.Name, "", false)
 	listed, why := listedValues(p, q.Limit)
 	if value, given := q.Values[p.Name]; given {
@@ -61,11 +102,16 @@ func parameterOf(p approval.AllowedValues, compiled *template.Compiled, q *Quest
 	if omittable {
 		found = found.base(usual)
 	}
+	known := map[string]bool{}
+	for _, value := range found.values {
+		known[value] = true
+	}
 	for _, value := range append(slices.Clone(listed), "") {
 		_, rejected := compiled.Value(p.Name, value, true)
 		// An empty value is the default, or what the template generates, if that is a value of the list.
 		empty := value == "" && (p.Generated || usual == "")
-		if rejected == nil && !empty && p.Accepts(value) && !slices.Contains(found.values, value) {
+		if rejected == nil && !empty && !known[value] && p.Accepts(value) {
+			known[value] = true
 			found.values = append(found.values, value)
 		}
 	}
@@ -121,12 +167,10 @@ func (p parameter) base(usual string) parameter {
 	return p
 }
 
-// placesOf returns the paths in input that depend on the value of a parameter.
-func placesOf(name string, compiled *template.Compiled) [][]string {
-	annotations := []string{"object", "metadata", "annotations"}
-	places := [][]string{
-		{"parameters", name}, append(slices.Clip(annotations), contract.AnnotationParameterPrefix+name),
-		append(slices.Clip(annotations), contract.AnnotationRendered),
+// placesOf returns the fields of the VirtualMachine that depend on the value of a parameter, and the paths in input that do, without input.parameters.
+func placesOf(name string, compiled *template.Compiled) (fields, places [][]string) {
+	for _, annotation := range []string{contract.AnnotationParameterPrefix + name, contract.AnnotationRendered} {
+		places = append(places, []string{"object", "metadata", "annotations", annotation})
 	}
 	occurs := compiled.Places(name)
 	for _, at := range occurs.VM {
@@ -143,7 +187,7 @@ func placesOf(name string, compiled *template.Compiled) [][]string {
 	if occurs.Objects {
 		places = append(places, []string{"objects"})
 	}
-	return places
+	return occurs.VM, places
 }
 
 // covers reports whether one of two paths is the beginning of the other.
@@ -159,6 +203,11 @@ type reader interface{ Reads(at ...string) bool }
 func reads(entry *policyset.Entry, at []string) bool {
 	policy, known := entry.Policy.(reader)
 	return !known || policy.Reads(at...) || entry.Match.Objects != nil && covers(at, objectLabels)
+}
+
+// readsSizes reports whether a policy may read the instance type or the preference.
+func readsSizes(entry *policyset.Entry) bool {
+	return reads(entry, []string{"instancetype"}) || reads(entry, []string{"preference"})
 }
 
 var objectLabels = []string{"object", "metadata", "labels"}
