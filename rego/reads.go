@@ -69,7 +69,7 @@ func (r *Reads) AddOf(p *Policy) {
 
 // Add adds a path in input, with everything below it.
 func (r *Reads) Add(at ...string) {
-	// A list has no keys to be told apart, and what is below a computed key may be anything.
+	// What is below a computed key, or an item of a list, may be anything.
 	if i := slices.Index(at, anyKey); i >= 0 {
 		at = at[:i]
 	}

@@ -225,7 +225,7 @@ func (e *enumeration) evaluate(ctx context.Context, vm *sample.VM) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		found = e.sorted(decision, entries, unresolved)
+		found = e.sorted(decision, unresolved)
 		e.seen[key.String()] = found
 	}
 	e.count(found)
@@ -233,7 +233,7 @@ func (e *enumeration) evaluate(ctx context.Context, vm *sample.VM) error {
 }
 
 // sorted sorts the violations of rule deny by policy.
-func (e *enumeration) sorted(decision policyset.Decision, entries []policyset.Entry, unresolved field.ErrorList) findings {
+func (e *enumeration) sorted(decision policyset.Decision, unresolved field.ErrorList) findings {
 	f := findings{of: map[int][]policyset.Violation{}}
 	for _, evaluated := range decision.Evaluations {
 		i := e.index(evaluated.Policy)
@@ -329,7 +329,7 @@ func (e *enumeration) proof() *Proof {
 			r.Status = Holds
 		case e.objection == "":
 			r.Reason = e.rejection
-		case !e.open && !(e.Approval.RelatesParameters() && len(r.Held) > 0):
+		case !e.open && (!e.Approval.RelatesParameters() || len(r.Held) == 0):
 			r.Status, r.Reason = Holds, "no VirtualMachine is approved: "+e.objection
 		default:
 			r.Reason = "no VirtualMachine is approved with the values at which parameters are held: " + e.objection

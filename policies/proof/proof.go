@@ -117,9 +117,9 @@ func Prove(ctx context.Context, q Question, evaluator Evaluator) (*Proof, error)
 		q.Limit = DefaultLimit
 	}
 	entries := q.candidates()
-	compiled, err := q.Template.Compiled()
-	if err != nil {
-		return undecided(entries, "the template does not compile: "+err.Error()), nil
+	compiled, invalid := q.Template.Compiled()
+	if invalid != nil {
+		return undecided(entries, "the template does not compile: "+invalid.Error()), nil
 	}
 	d := decider{Question: q, compiled: compiled, evaluator: evaluator, parameters: parametersOf(&q, compiled)}
 	return d.decide(ctx, entries)
