@@ -119,7 +119,7 @@ func Prove(ctx context.Context, q Question, evaluator Evaluator) (*Proof, error)
 	entries := q.candidates()
 	compiled, invalid := q.Template.Compiled()
 	if invalid != nil {
-		return undecided(entries, "the template does not compile: "+invalid.Error()), nil
+		return undecided(entries, "the template does not compile: "+invalid.Error()), nil //nolint:nilerr // it is the result
 	}
 	d := decider{Question: q, compiled: compiled, evaluator: evaluator, parameters: parametersOf(&q, compiled)}
 	return d.decide(ctx, entries)
