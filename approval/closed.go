@@ -38,7 +38,7 @@ func (a *Approval) ClosedParameters(d Declarations) []v1beta1.Parameter {
 }
 
 func (a *Approval) lists(parameter string) bool {
-	return slices.ContainsFunc(a.constraints, func(c constraint) bool { return c.Name == parameter })
+	return a.constraintOf(parameter) != nil
 }
 
 // HasNoValue reports whether a template requires a parameter for which it has neither a default nor a generator. No VirtualMachine of that template

@@ -126,19 +126,68 @@ func (a *Approval) narrow(declared NarrowDeclarations) ([]v1beta1.AvailableParam
 	var parameters []v1beta1.AvailableParameter
 	var impossible []Objection
 	for _, p := range declared.Parameters() {
-		n := available(p)
-		i := slices.IndexFunc(a.constraints, func(c constraint) bool { return c.Name == p.Name })
-		switch {
-		case i >= 0:
-			if !n.constrain(&a.constraints[i], p, declared) {
-				impossible = append(impossible, a.object("parameters["+p.Name+"]", "no value satisfies both the template and the approval"))
-			}
-		case !declared.Naming(p.Name):
-			n.Fixed, n.Required, n.Enum, n.Patterns, n.Minimum, n.Maximum = true, false, nil, nil, nil, nil
+		n, possible := a.narrowed(p, declared)
+		if !possible {
+			impossible = append(impossible, a.object("parameters["+p.Name+"]", "no value satisfies both the template and the approval"))
 		}
 		parameters = append(parameters, n.hidden())
 	}
 	return parameters, impossible
+}
+
+// narrowed returns a parameter with the values that the approval allows, and false if it allows none.
+func (a *Approval) narrowed(p templatev1beta1.Parameter, declared NarrowDeclarations) (n *narrowed, possible bool) {
+	n = available(p)
+	switch c := a.constraintOf(p.Name); {
+	case c != nil:
+		return n, n.constrain(c, p, declared)
+	case !declared.Naming(p.Name):
+		n.Fixed, n.Required, n.Enum, n.Patterns, n.Minimum, n.Maximum = true, false, nil, nil, nil, nil
+	}
+	return n, true
+}
+
+// constraintOf returns the constraint of a parameter, nil if the approval does not list it.
+func (a *Approval) constraintOf(parameter string) *constraint {
+	i := slices.IndexFunc(a.constraints, func(c constraint) bool { return c.Name == parameter })
+	if i < 0 {
+		return nil
+	}
+	return &a.constraints[i]
+}
+
+// AllowedValues are the values of one parameter that an approval allows.
+type AllowedValues struct {
+	v1beta1.AvailableParameter
+	// None means that no value satisfies both the template and the approval.
+	None bool
+
+	constraint *constraint
+}
+
+// Accepts reports whether the approval allows a value, except for the Requirements.
+func (v *AllowedValues) Accepts(value string) bool {
+	return v.constraint == nil || v.constraint.accepts(value)
+}
+
+// Values returns the parameters of a template with the values that an approval allows, or with all values of the template if the approval is nil. Other
+// than Narrow it returns the values of sensitive parameters. The values also have to satisfy the Requirements, which Objections checks.
+func Values(a *Approval, declared NarrowDeclarations) []AllowedValues {
+	var all []AllowedValues
+	for _, p := range declared.Parameters() {
+		v := AllowedValues{AvailableParameter: v1beta1.AvailableParameter(*available(p))}
+		if a != nil {
+			n, possible := a.narrowed(p, declared)
+			v.AvailableParameter, v.None, v.constraint = v1beta1.AvailableParameter(*n), !possible, a.constraintOf(p.Name)
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// RelatesParameters reports whether the values that the approval allows for one parameter may depend on those of others.
+func (a *Approval) RelatesParameters() bool {
+	return slices.ContainsFunc(a.constraints, func(c constraint) bool { return strings.Contains(c.Expression, "params") })
 }
 
 // narrowed is a parameter while its values are narrowed.

@@ -279,7 +279,7 @@ func TestAPolicyIsTypedByTheKindsItIsAbout(t *testing.T) {
 		"a request":                            {[]string{KindVirtualMachineTemplateRequest}, ofRequest, ""},
 		"both, reading the first":              {[]string{KindVirtualMachine, KindVirtualMachineTemplate}, ofVM, ""},
 		"both, reading the second":             {[]string{KindVirtualMachineTemplate, KindVirtualMachine}, ofTemplate, ""},
-		"a kind that policies cannot be about": {[]string{"Pod"}, ofVM, `match.kinds: policies cannot be about "Pod"; they can be about VirtualMachine, VirtualMachineTemplate, VirtualMachineTemplateRequest`},
+		"a kind that policies cannot be about": {[]string{"Pod"}, ofVM, `match.kinds: policies cannot be about "Pod"; they can be about VirtualMachine, VirtualMachineTemplate, VirtualMachineTemplateRequest, VirtualMachineTemplateImport, VirtualMachineTemplateExport`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := problemsIn(Definition{Name: "kinds", Source: tc.source, Kinds: tc.kinds}); got != tc.want {

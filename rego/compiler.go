@@ -183,8 +183,8 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 	if slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == CodeLimit }) {
 		return nil, &CompileError{inOrder(problems)}
 	}
-	timed := readsTime(module)
 	form.move()
+	reads := readsOf(slices.DeleteFunc([]*ast.Module{module, c.helpers.module(module)}, func(m *ast.Module) bool { return m == nil })...)
 	program, more := c.link(text, given, kinds, module)
 	if slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == CodeReference }) {
 		// Invalid references cause further errors.
@@ -194,7 +194,7 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 	if len(problems) > 0 {
 		return nil, &CompileError{inOrder(problems)}
 	}
-	program.source, program.metadata, program.readsTime = text, metadata, timed
+	program.source, program.metadata, program.reads = text, metadata, reads
 	if hasKey {
 		c.programs.put(key, program)
 	}
@@ -204,7 +204,7 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 // policy makes a policy of a program and its parameters.
 func (c *Compiler) policy(d Definition, kinds []string, program *program, parameters map[string]any) (*Policy, error) {
 	d.Kinds = kinds
-	policy := &Policy{metadata: program.metadata, program: program, source: program.source, patterns: c.patterns, readsTime: program.readsTime}
+	policy := &Policy{metadata: program.metadata, program: program, source: program.source, patterns: c.patterns, reads: program.reads}
 	if err := policy.setParameters(d, parameters); err != nil {
 		return nil, err
 	}

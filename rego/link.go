@@ -23,9 +23,10 @@ const (
 //
 // Policies of equal source share it.
 type program struct {
-	source    source
-	metadata  Metadata
-	readsTime bool
+	source   source
+	metadata Metadata
+	// reads are the paths in input that the rules may read.
+	reads [][]string
 
 	compiler *ast.Compiler
 	query    ast.Body

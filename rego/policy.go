@@ -43,7 +43,8 @@ type Policy struct {
 	constants map[ast.String]*ast.Term
 	source    source
 	patterns  *sandbox.Patterns
-	readsTime bool
+	// reads are the paths in input that the rules may read.
+	reads [][]string
 }
 
 // Name is the name in the definition.

@@ -52,7 +52,7 @@ func newCommand(path string, streams cli.Streams) *cobra.Command {
 		Long: `Templates and policies for KubeVirt's virtual machines.
 
 Exit codes: 0 success; 1 there are findings, such as a policy that denies; 2 the command line or a file is invalid;
-3 the cluster or a registry cannot be reached, or denies the request; 4 any other error.`,
+3 the cluster or a registry cannot be reached, or denies the request; 4 any other error; 5 not everything could be decided.`,
 		Version:       currentVersion(),
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: displayName(path)},
 		SilenceErrors: true,

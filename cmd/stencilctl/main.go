@@ -23,7 +23,7 @@ func run(ctx context.Context, arguments []string, streams cli.Streams) int {
 	command := newCommand(arguments[0], streams)
 	command.SetArgs(arguments[1:])
 	err := command.ExecuteContext(ctx)
-	if err != nil && !errors.Is(err, cli.ErrFindings) {
+	if err != nil && !errors.Is(err, cli.ErrFindings) && !errors.Is(err, cli.ErrUndecided) {
 		fmt.Fprintf(streams.Err, "%s: %v\n", displayName(arguments[0]), err)
 	}
 	return cli.ExitCode(err)

@@ -10,11 +10,9 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	policyinput "github.com/vmstencil/stencil/policies/input"
-	"github.com/vmstencil/stencil/reconcilers/internal/sample"
+	"github.com/vmstencil/stencil/policies/sample"
 	"github.com/vmstencil/stencil/rego"
-	"github.com/vmstencil/stencil/template"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
-	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // Namespaces returns the labels and annotations of namespaces; approvalcache.Cache implements it.
@@ -27,7 +25,7 @@ type Evaluator interface {
 	Evaluate(ctx context.Context, entries []policyset.Entry, in *rego.Input) policyset.Decision
 }
 
-// operation is the operation of the requests that are evaluated.
+// operation is the operation of the requests that are evaluated, see sample.Case.
 const operation = "CREATE"
 
 // evaluation is the result of evaluating the policies for the sample of a template.
@@ -50,19 +48,7 @@ type evaluator struct {
 
 func (j evaluator) evaluate(ctx context.Context, t *templatecache.Template, namespace rego.Namespace) *evaluation {
 	vm, sampleError := sample.Of(t)
-	if vm == nil {
-		vm = &sample.VM{}
-	}
-	c := policyinput.Case{
-		Request:        rego.Request{Operation: operation, Kind: rego.KindVirtualMachine, Namespace: t.Namespace, Time: j.now},
-		Object:         vm.Object,
-		Objects:        vm.Objects,
-		Namespace:      namespace,
-		Template:       templateOf(t),
-		IgnoreSubjects: true,
-	}
-	metadata, _ := vm.Object["metadata"].(map[string]any)
-	c.Request.Name = machine.StringAt(metadata, "name")
+	c := sample.Case(t, vm, namespace, j.now)
 	entries := j.set.Matching(c.Query())
 	result := &evaluation{sampleError: sampleError}
 	for i := range entries {
@@ -83,12 +69,4 @@ func (j evaluator) evaluate(ctx context.Context, t *templatecache.Template, name
 	// Nothing reads how each policy was evaluated, and the results of all templates are cached.
 	result.decision.Evaluations = nil
 	return result
-}
-
-func templateOf(t *templatecache.Template) *policyinput.Template {
-	var compiled *template.Compiled
-	if c, err := t.Compiled(); err == nil {
-		compiled = c
-	}
-	return &policyinput.Template{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels(), Annotations: t.Annotations(), Compiled: compiled}
 }

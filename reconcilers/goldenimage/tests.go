@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/goldenimage"
 	"github.com/vmstencil/stencil/internal/excerpt"
 	"github.com/vmstencil/stencil/reconcilers/internal/dryrun"
-	"github.com/vmstencil/stencil/reconcilers/internal/sample"
+	"github.com/vmstencil/stencil/policies/sample"
 )
 
 // maximumReason is the maximum length of the reason of a test that failed in bytes: the status has text around it.

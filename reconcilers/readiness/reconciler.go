@@ -20,7 +20,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/disks"
-	"github.com/vmstencil/stencil/reconcilers/internal/sample"
+	"github.com/vmstencil/stencil/policies/sample"
 	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-func catalogueFolder(t *testing.T) string {
+func catalogueFolder(t testing.TB) string {
 	t.Helper()
 	folder, err := install.CatalogueFolder()
 	if err != nil {
@@ -25,7 +25,7 @@ func catalogueFolder(t *testing.T) string {
 }
 
 // catalogueArguments are those of `helm template` for a release of the chart golden-images with values on standard input.
-func catalogueArguments(t *testing.T) []string {
+func catalogueArguments(t testing.TB) []string {
 	t.Helper()
 	return []string{"template", "images", catalogueFolder(t), "--namespace", "golden", "--kube-version", "1.30.0", "--values", "-"}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // helm runs the real helm without a cluster and returns what it printed, and whether it succeeded.
-func helm(t *testing.T, stdin string, arguments ...string) (stdout, stderr string, ok bool) {
+func helm(t testing.TB, stdin string, arguments ...string) (stdout, stderr string, ok bool) {
 	t.Helper()
 	tools, err := controlplane.Tools(t.Context(), "helm")
 	if err != nil {
@@ -67,7 +67,7 @@ func render(t *testing.T, release, values string) objects {
 // objects are the objects of a rendered chart, by Kind/name.
 type objects map[string]*unstructured.Unstructured
 
-func decode(t *testing.T, manifest string) objects {
+func decode(t testing.TB, manifest string) objects {
 	t.Helper()
 	found := objects{}
 	documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096)

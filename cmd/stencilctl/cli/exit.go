@@ -15,10 +15,15 @@ const (
 	ExitCluster = 3
 	// ExitInternal means any other error, such as one of writing a file.
 	ExitInternal = 4
+	// ExitUndecided means that nothing was found, and that not everything could be tried.
+	ExitUndecided = 5
 )
 
 // ErrFindings ends a command that has printed findings.
 var ErrFindings = errors.New("something was found")
+
+// ErrUndecided ends a command that has printed what it could not decide.
+var ErrUndecided = errors.New("not everything could be decided")
 
 // failure is an error with its exit code.
 type failure struct {
@@ -56,6 +61,8 @@ func ExitCode(err error) int {
 		return ExitOK
 	case errors.Is(err, ErrFindings):
 		return ExitFindings
+	case errors.Is(err, ErrUndecided):
+		return ExitUndecided
 	case errors.As(err, &marked):
 		return marked.code
 	default:

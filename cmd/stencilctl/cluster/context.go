@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -69,7 +70,7 @@ func (s *Context) Case(ctx context.Context, kind string, object map[string]any) 
 	c := &policyinput.Case{
 		Request: rego.Request{Operation: "CREATE", Kind: kind, Namespace: namespace, Name: machine.StringAt(metadata, "name")},
 		Object:  object, IgnoreSubjects: true,
-		Namespace: s.namespace(ctx, namespace),
+		Namespace: s.Namespace(ctx, namespace, nil),
 	}
 	if kind != rego.KindVirtualMachine {
 		return c
@@ -93,8 +94,9 @@ func (s *Context) miss(what string, err error) {
 	s.missing = append(s.missing, fmt.Sprintf("%s: %v", what, err))
 }
 
-func (s *Context) namespace(ctx context.Context, name string) rego.Namespace {
-	return s.namespaces.get(name, func() rego.Namespace {
+// Namespace returns a namespace with its labels and with others. One that cannot be read has only these.
+func (s *Context) Namespace(ctx context.Context, name string, labels map[string]string) rego.Namespace {
+	n := s.namespaces.get(name, func() rego.Namespace {
 		n := rego.Namespace{Name: name, Labels: map[string]string{corev1.LabelMetadataName: name}}
 		var read corev1.Namespace
 		if err := s.read(ctx, namespaces, "", name, &read); err != nil {
@@ -104,6 +106,11 @@ func (s *Context) namespace(ctx context.Context, name string) rego.Namespace {
 		}
 		return n
 	})
+	if len(labels) > 0 {
+		n.Labels = maps.Clone(n.Labels)
+		maps.Copy(n.Labels, labels)
+	}
+	return n
 }
 
 // template returns a template, nil for one that does not exist or cannot be read.

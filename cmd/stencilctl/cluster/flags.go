@@ -44,6 +44,13 @@ func (f *Flags) RegisterUnnamespaced(flags *pflag.FlagSet) {
 	f.register(flags, names)
 }
 
+// RegisterForRequests adds kubectl's flags without the namespace and the user, for commands with flags of these names for requests that they evaluate.
+func (f *Flags) RegisterForRequests(flags *pflag.FlagSet) {
+	names := clientcmd.RecommendedConfigOverrideFlags("")
+	names.ContextOverrideFlags.Namespace, names.ContextOverrideFlags.AuthInfoName = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
+	f.register(flags, names)
+}
+
 func (f *Flags) register(flags *pflag.FlagSet, names clientcmd.ConfigOverrideFlags) {
 	f.rules = clientcmd.NewDefaultClientConfigLoadingRules()
 	flags.StringVar(&f.rules.ExplicitPath, "kubeconfig", "", "path of the kubeconfig (default $KUBECONFIG, or ~/.kube/config)")

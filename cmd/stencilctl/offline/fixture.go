@@ -155,7 +155,7 @@ func (s *Fixture) Case(ctx context.Context, subject *source.Object, r Request) (
 			c.Request.Operation = Update
 		}
 	}
-	c.Namespace = s.namespace(namespace, r.NamespaceLabels)
+	c.Namespace = s.Namespace(namespace, r.NamespaceLabels)
 
 	switch c.Request.Operation {
 	case Delete:
@@ -191,7 +191,8 @@ func (s *Fixture) old(subject *source.Object) map[string]any {
 	return nil
 }
 
-func (s *Fixture) namespace(name string, labels map[string]string) rego.Namespace {
+// Namespace returns a namespace with its labels and with others.
+func (s *Fixture) Namespace(name string, labels map[string]string) rego.Namespace {
 	found := s.namespaces[name]
 	n := rego.Namespace{
 		// As the API server sets it.

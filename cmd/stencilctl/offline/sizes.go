@@ -9,7 +9,7 @@ import (
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
-var errNoFile = errors.New("no file holds it (--instancetype, --preference)")
+var errNoFile = errors.New("no given file holds it")
 
 // Resolve implements sizing.Resolver. If no file holds the revision, the object that it was
 // made of is used.

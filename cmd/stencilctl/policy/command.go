@@ -1,5 +1,5 @@
 // Package policy holds the commands of `stencilctl policy`: they check, test and evaluate
-// policies with the engine of the webhooks. Only simulate needs a cluster.
+// policies with the engine of the webhooks. Only simulate needs a cluster, and prove without files.
 package policy
 
 import (
@@ -26,6 +26,7 @@ of those, and "-" for the standard input. They use the engine of the cluster: a 
 		newExplain(streams),
 		newFmt(streams),
 		newSimulate(streams),
+		newProve(streams),
 	)
 	return group
 }

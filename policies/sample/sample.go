@@ -9,15 +9,23 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // Name is the name of the VM if its template leaves the name to the user.
 const Name = "policy-check"
+
+// Template is a stored template; templatecache.Template implements it.
+type Template interface {
+	// Compiled returns the compiled template, or the error of the compilation.
+	Compiled() (*template.Compiled, error)
+	Metadata() *metav1.ObjectMeta
+}
 
 // assume returns values for the required parameters that have no default, and the names of those for which no value can be derived.
 func assume(parameters []v1beta1.Parameter, namePattern string) (values map[string]string, missing []string) {
@@ -54,49 +62,56 @@ type VM struct {
 	Objects []map[string]any
 	// Secrets are the values of sensitive parameters in Object, and their encodings.
 	Secrets []string
-	// compiled and values are the template and the values that it was rendered from.
+	// Given are the values that a user would have to give for it, Values those of all parameters.
+	Given, Values map[string]string
+
 	compiled *template.Compiled
-	values   map[string]string
 }
 
 // Of returns the VM of the template's defaults as it would reach the validating webhooks, without changes by other clients.
-func Of(t *templatecache.Template) (*VM, *Error) {
-	made, err := Plain(t)
+func Of(t Template) (*VM, *Error) { return With(t, nil) }
+
+// With is Of with the given values of some parameters.
+func With(t Template, given map[string]string) (*VM, *Error) {
+	made, err := plain(t, given)
 	if err != nil {
 		return nil, err
 	}
-	stamp(made.Object, t, made.compiled, made.values)
+	stamp(made.Object, t.Metadata(), made.compiled, made.Given)
 	return made, nil
 }
 
 // Plain returns the same VM as if a user had written it without a template: in the template's namespace, with a name, and without a
 // reference to the template.
-func Plain(t *templatecache.Template) (*VM, *Error) {
+func Plain(t Template) (*VM, *Error) { return plain(t, nil) }
+
+func plain(t Template, given map[string]string) (*VM, *Error) {
 	compiled, err := t.Compiled()
 	if err != nil {
 		return nil, uncompiled(err)
 	}
 	values, missing := assume(compiled.Parameters(), compiled.NamePattern())
-	if len(missing) > 0 {
+	if missing = slices.DeleteFunc(missing, func(name string) bool { return given[name] != "" }); len(missing) > 0 {
 		return nil, required(missing)
 	}
+	maps.Copy(values, given)
 	object, others, binding, err := render(compiled, values)
 	if err != nil {
 		return nil, unrendered(err)
 	}
-	made := &VM{Object: object, Objects: others, compiled: compiled, values: values}
-	for name, value := range binding.Values() {
+	made := &VM{Object: object, Objects: others, Given: values, Values: binding.Values(), compiled: compiled}
+	for name, value := range made.Values {
 		if value != "" && compiled.Sensitive(name) {
 			made.Secrets = append(append(made.Secrets, template.Encodings(value)...), value)
 		}
 	}
-	place(object, t)
+	place(object, t.Metadata().Namespace)
 	return made, nil
 }
 
 // Outline renders the VM with every parameter that has no default left as ${NAME}, if its declaration permits that as a value. The result
 // is the same every time.
-func Outline(t *templatecache.Template) (map[string]any, *Error) {
+func Outline(t Template) (map[string]any, *Error) {
 	compiled, err := t.Compiled()
 	if err != nil {
 		return nil, uncompiled(err)
@@ -152,17 +167,17 @@ func render(compiled *template.Compiled, values map[string]string) (object map[s
 	return object, others, binding, err
 }
 
-// place sets the VM's namespace to the template's, and its name if it has none.
-func place(object map[string]any, t *templatecache.Template) {
+// place sets the VM's namespace, and its name if it has none.
+func place(object map[string]any, namespace string) {
 	metadata := mapAt(object, "metadata")
-	metadata["namespace"] = t.Namespace
+	metadata["namespace"] = namespace
 	if machine.StringAt(metadata, "name") == "" {
 		metadata["name"] = machine.StringAt(metadata, "generateName") + Name
 	}
 }
 
 // stamp sets the metadata that the render webhook would set.
-func stamp(object map[string]any, t *templatecache.Template, compiled *template.Compiled, values map[string]string) {
+func stamp(object map[string]any, t *metav1.ObjectMeta, compiled *template.Compiled, values map[string]string) {
 	metadata := mapAt(object, "metadata")
 	record := machine.Record{Namespace: t.Namespace, Name: t.Name, UID: t.UID, Generation: t.Generation, Digest: compiled.Digest()}
 	annotations := mapAt(metadata, "annotations")

@@ -1,0 +1,98 @@
+package rego
+
+import (
+	"crypto/sha256"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// anyKey stands for a key or an index that is not a constant string. No key of a document has it.
+const anyKey = "\xff"
+
+// Reads reports whether the policy may read the place at a path in input, something below it, or a document that has it. A document that is passed
+// to a function or assigned to a variable counts as read as a whole.
+func (p *Policy) Reads(at ...string) bool {
+	return slices.ContainsFunc(p.reads, func(read []string) bool {
+		for i := range min(len(read), len(at)) {
+			if read[i] != at[i] && read[i] != anyKey && at[i] != anyKey {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// ReadsTime reports whether the policy may read input.request.time.
+func (p *Policy) ReadsTime() bool { return p.Reads("request", "time") }
+
+// readsOf returns the paths in input that modules refer to, without those below others.
+func readsOf(modules ...*ast.Module) [][]string {
+	var all [][]string
+	for _, module := range modules {
+		ast.WalkRefs(module, func(ref ast.Ref) bool {
+			if !ref.HasPrefix(ast.InputRootRef) {
+				return false
+			}
+			read := []string{}
+			for _, element := range ref[1:] {
+				key, constant := element.Value.(ast.String)
+				if !constant {
+					key = anyKey
+				}
+				read = append(read, string(key))
+			}
+			all = append(all, read)
+			return false
+		})
+	}
+	slices.SortFunc(all, slices.Compare)
+	var reads [][]string
+	for _, read := range all {
+		below := func(other []string) bool { return len(other) <= len(read) && slices.Equal(other, read[:len(other)]) }
+		if !slices.ContainsFunc(reads, below) {
+			reads = append(reads, read)
+		}
+	}
+	return reads
+}
+
+// Reads are paths in input that policies may read.
+type Reads struct{ paths [][]string }
+
+// AddOf adds what a policy may read.
+func (r *Reads) AddOf(p *Policy) {
+	for _, read := range p.reads {
+		r.Add(read...)
+	}
+}
+
+// Add adds a path in input, with everything below it.
+func (r *Reads) Add(at ...string) {
+	// What is below a computed key, or an item of a list, may be anything.
+	if i := slices.Index(at, anyKey); i >= 0 {
+		at = at[:i]
+	}
+	if !slices.ContainsFunc(r.paths, func(other []string) bool { return len(other) <= len(at) && slices.Equal(other, at[:len(other)]) }) {
+		r.paths = append(r.paths, at)
+	}
+}
+
+// Digest returns a digest of what is read of an input. For two inputs with the same digest, policies that read nothing else have the same findings.
+func (r *Reads) Digest(in *Input) [sha256.Size]byte {
+	sum := sha256.New()
+	for _, at := range r.paths {
+		ref := make(ast.Ref, len(at))
+		for i, key := range at {
+			ref[i] = ast.StringTerm(key)
+		}
+		text := "\x00"
+		if value, err := in.term.Value.Find(ref); err == nil {
+			// The text of an AST has its keys sorted.
+			text = value.String()
+		}
+		sum.Write([]byte(text))
+		sum.Write([]byte{'\n'})
+	}
+	return [sha256.Size]byte(sum.Sum(nil))
+}
