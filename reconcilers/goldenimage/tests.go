@@ -13,8 +13,8 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/goldenimage"
 	"github.com/vmstencil/stencil/internal/excerpt"
-	"github.com/vmstencil/stencil/reconcilers/internal/dryrun"
 	"github.com/vmstencil/stencil/policies/sample"
+	"github.com/vmstencil/stencil/reconcilers/internal/dryrun"
 )
 
 // maximumReason is the maximum length of the reason of a test that failed in bytes: the status has text around it.

@@ -18,8 +18,8 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/excerpt"
-	"github.com/vmstencil/stencil/reconcilers/internal/dryrun"
 	"github.com/vmstencil/stencil/policies/sample"
+	"github.com/vmstencil/stencil/reconcilers/internal/dryrun"
 )
 
 const (

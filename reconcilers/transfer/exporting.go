@@ -19,8 +19,8 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
-	"github.com/vmstencil/stencil/reconcilers/internal/expansion"
 	"github.com/vmstencil/stencil/policies/sample"
+	"github.com/vmstencil/stencil/reconcilers/internal/expansion"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/transfer"
 )
