@@ -44,7 +44,7 @@ func newProvable(t testing.TB) provable {
 	}
 	found := provable{policies: policies}
 	for _, object := range decode(t, manifest) {
-		into := any(nil)
+		var into any
 		switch object.GetKind() {
 		case "VirtualMachineTemplate":
 			one := &v1beta1.VirtualMachineTemplate{}
