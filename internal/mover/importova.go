@@ -105,12 +105,8 @@ func (i *ovaImport) run(ctx context.Context) error {
 	if i.Task.Verification == v1beta1.ImportVerificationRequire && i.reader.Manifest() == nil {
 		return ova.ErrNoManifest
 	}
-	// What follows the archive is part of the checksum.
-	if _, err := io.Copy(io.Discard, stream); err != nil {
+	if err := i.compareChecksum(stream, i.sum); err != nil {
 		return err
-	}
-	if got := textOf(i.sum); i.Task.Checksum != "" && got != i.Task.Checksum {
-		return failed(transfer.ReasonChecksumMismatch, false, "the package has the digest %s, and %s is requested", got, i.Task.Checksum)
 	}
 	if err := i.rest(ctx); err != nil {
 		return err
@@ -119,6 +115,17 @@ func (i *ovaImport) run(ctx context.Context) error {
 		if !i.done[d.Name] {
 			return failed(transfer.ReasonSourceChanged, false, "the package has no file %.200q for the disk %s", d.File, d.Name)
 		}
+	}
+	return nil
+}
+
+// compareChecksum reads the rest of a package, which is part of its checksum, and compares the sum of all that was read with the requested one.
+func (m *Mover) compareChecksum(rest io.Reader, sum hash.Hash) error {
+	if _, err := io.Copy(io.Discard, rest); err != nil {
+		return err
+	}
+	if got := textOf(sum); m.Task.Checksum != "" && got != m.Task.Checksum {
+		return failed(transfer.ReasonChecksumMismatch, false, "the package has the digest %s, and %s is requested", got, m.Task.Checksum)
 	}
 	return nil
 }

@@ -253,12 +253,8 @@ func (m *Mover) importLayout(ctx context.Context, from origin) error {
 	if err != nil {
 		return err
 	}
-	// What follows the archive is part of the checksum.
-	if _, err := io.Copy(io.Discard, stream); err != nil {
+	if err := m.compareChecksum(stream, sum); err != nil {
 		return err
-	}
-	if got := textOf(sum); m.Task.Checksum != "" && got != m.Task.Checksum {
-		return failed(transfer.ReasonChecksumMismatch, false, "the package has the digest %s, and %s is requested", got, m.Task.Checksum)
 	}
 	read, err := oci.Open(archive.Files())
 	if err != nil {
@@ -276,10 +272,14 @@ func (m *Mover) importLayout(ctx context.Context, from origin) error {
 
 // importBlobs writes the disks whose blobs pass, the first one of those with the same blob, and keeps the small files. It returns the names of the disks.
 func (m *Mover) importBlobs(ctx context.Context, archive *oci.TarStream) (done map[string]bool, err error) {
-	of := map[string]transfer.Disk{}
+	type blob struct {
+		disk   transfer.Disk
+		digest v1.Hash
+	}
+	of := map[string]blob{}
 	for _, d := range slices.Backward(m.Task.Disks) {
 		if digest, err := v1.NewHash(d.File); err == nil {
-			of[oci.BlobName(digest)] = d
+			of[oci.BlobName(digest)] = blob{d, digest}
 		}
 	}
 	done = map[string]bool{}
@@ -291,18 +291,14 @@ func (m *Mover) importBlobs(ctx context.Context, archive *oci.TarStream) (done m
 		if err != nil {
 			return nil, err
 		}
-		d, found := of[archive.Name()]
+		made, found := of[archive.Name()]
 		switch {
 		case found:
-			digest, err := v1.NewHash(d.File)
-			if err != nil {
+			layer := v1.Descriptor{Digest: made.digest, Size: file.Size()}
+			if err := named(made.disk.Name, m.importLayer(ctx, made.disk, layer, oci.Verify(archive, layer))); err != nil {
 				return nil, err
 			}
-			layer := v1.Descriptor{Digest: digest, Size: file.Size()}
-			if err := named(d.Name, m.importLayer(ctx, d, layer, oci.Verify(archive, layer))); err != nil {
-				return nil, err
-			}
-			done[d.Name] = true
+			done[made.disk.Name] = true
 		case file.Size() <= oci.MaxManifestBytes:
 			if err := archive.Keep(); err != nil {
 				return nil, err

@@ -224,7 +224,7 @@ func TestProveAgreesWithTryingAll(t *testing.T) {
 				case r.Status == Undecided && limit > 0:
 					continue
 				case r.Status == Undecided:
-					// A parameter whose values nobody lists is held.
+					// Without a list, a parameter is held at one value.
 					if !slices.ContainsFunc(c.parameters, func(p randomParameter) bool { return len(p.values) == 14 }) {
 						t.Fatalf("not decided: %s", described)
 					}
