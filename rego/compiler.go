@@ -204,7 +204,7 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 // policy makes a policy of a program and its parameters.
 func (c *Compiler) policy(d Definition, kinds []string, program *program, parameters map[string]any) (*Policy, error) {
 	d.Kinds = kinds
-	policy := &Policy{metadata: program.metadata, program: program, source: program.source, patterns: c.patterns, reads: program.reads}
+	policy := &Policy{program: program, patterns: c.patterns}
 	if err := policy.setParameters(d, parameters); err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (p *Policy) EvaluateCovered(ctx context.Context, in *Input, coverage *Cover
 // Rows returns the rows of a policy's source that evaluations have reached, and those that they have not reached completely. Rows without anything to
 // evaluate are in neither.
 func (c *Coverage) Rows(p *Policy) (covered, missed []int) {
-	module, problems := p.source.parse(sourceFile, nil)
+	module, problems := p.program.source.parse(sourceFile, nil)
 	if len(problems) > 0 {
 		return nil, nil
 	}

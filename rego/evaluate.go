@@ -99,7 +99,7 @@ func (p *Policy) failed(err error) error {
 	if errors.As(err, &typed) {
 		// The message of a conflict has several lines.
 		message := named(strings.Join(strings.Fields(strings.ReplaceAll(typed.Message, policyPackage.String()+".", "")), " "), p.definition.Name)
-		problem = p.source.at(CodeEvaluation, typed.Location, "%s", message)
+		problem = p.program.source.at(CodeEvaluation, typed.Location, "%s", message)
 		if typed.Location != nil && strings.HasPrefix(typed.Location.File, "lib/") {
 			problem = Problem{Code: CodeEvaluation, Message: fmt.Sprintf("data.%s:%d: %s", typed.Location.File, typed.Location.Row, typed.Message)}
 		}

@@ -38,7 +38,7 @@ func (p *Policy) Explain(ctx context.Context, in *Input) (Explanation, error) {
 	rules := map[*ast.Rule]*RuleExplanation{}
 	for _, entry := range p.program.entries {
 		for _, rule := range p.program.compiler.GetRules(policyPackage.Append(ast.StringTerm(entry))) {
-			rules[rule] = &RuleExplanation{Entry: entry, Row: rule.Location.Row, Line: p.source.line(rule.Location.Row)}
+			rules[rule] = &RuleExplanation{Entry: entry, Row: rule.Location.Row, Line: p.program.source.line(rule.Location.Row)}
 		}
 	}
 	tracer.rules = rules
@@ -117,7 +117,7 @@ func (e *explainer) TraceEvent(event topdown.Event) {
 type expressions []*ast.Location
 
 func (p *Policy) expressions() expressions {
-	module, problems := p.source.parse(sourceFile, nil)
+	module, problems := p.program.source.parse(sourceFile, nil)
 	if len(problems) > 0 {
 		return nil
 	}

@@ -114,7 +114,7 @@ func compared(t *testing.T, policy *Policy, d Document) (decided bool) {
 	if fmt.Sprint(errFast) != fmt.Sprint(errSlow) || !reflect.DeepEqual(fast, slow) {
 		text, _ := json.Marshal(d)
 		t.Fatalf("policy %s, decided %v:\n%s\nparameters %v, input %s\nwith the fast path %+v, %v\nwithout it         %+v, %v",
-			policy.Name(), decided, policy.source.text, policy.definition.Parameters, text, fast, errFast, slow, errSlow)
+			policy.Name(), decided, policy.program.source.text, policy.definition.Parameters, text, fast, errFast, slow, errSlow)
 	}
 	return decided
 }

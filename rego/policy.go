@@ -34,17 +34,13 @@ type Metadata struct {
 type Policy struct {
 	definition Definition
 	digest     string
-	metadata   Metadata
 	program    *program
 	parameters ast.Value
 	weight     int // of the parameters
 	// constants are the values of rules that depend on the parameters alone; nil for
 	// those that are undefined.
 	constants map[ast.String]*ast.Term
-	source    source
 	patterns  *sandbox.Patterns
-	// reads are the paths in input that the rules may read.
-	reads [][]string
 }
 
 // Name is the name in the definition.
@@ -54,7 +50,7 @@ func (p *Policy) Name() string { return p.definition.Name }
 func (p *Policy) Digest() string { return p.digest }
 
 // Metadata returns the description of the policy.
-func (p *Policy) Metadata() Metadata { return p.metadata }
+func (p *Policy) Metadata() Metadata { return p.program.metadata }
 
 // WithParameters returns the policy with other parameters, which are checked like in Compile: the error is a *CompileError. Its source is not
 // compiled again.

@@ -13,7 +13,7 @@ const anyKey = "\xff"
 // Reads reports whether the policy may read the place at a path in input, something below it, or a document that has it. A document that is passed
 // to a function or assigned to a variable counts as read as a whole.
 func (p *Policy) Reads(at ...string) bool {
-	return slices.ContainsFunc(p.reads, func(read []string) bool {
+	return slices.ContainsFunc(p.program.reads, func(read []string) bool {
 		for i := range min(len(read), len(at)) {
 			if read[i] != at[i] && read[i] != anyKey && at[i] != anyKey {
 				return false
@@ -62,7 +62,7 @@ type Reads struct{ paths [][]string }
 
 // AddOf adds what a policy may read.
 func (r *Reads) AddOf(p *Policy) {
-	for _, read := range p.reads {
+	for _, read := range p.program.reads {
 		r.Add(read...)
 	}
 }

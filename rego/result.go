@@ -140,6 +140,6 @@ func (p *Policy) finding(entry string, value ast.Value) (finding Finding, cut bo
 var messageTerm = ast.StringTerm("msg")
 
 func (p *Policy) wrong(entry, format string, arguments ...any) error {
-	problem := p.source.problem(CodeResult, p.program.rows[entry], 1, format, arguments...)
+	problem := p.program.source.problem(CodeResult, p.program.rows[entry], 1, format, arguments...)
 	return &EvaluationError{Policy: p.definition.Name, Problem: problem}
 }

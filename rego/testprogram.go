@@ -57,7 +57,7 @@ func (c *Compiler) CompileTests(ctx context.Context, policy *Policy, name, text 
 	if len(form.problems) > 0 {
 		return nil, &CompileError{inOrder(form.problems)}
 	}
-	subject, problems := policy.source.parse(sourceFile, capabilities)
+	subject, problems := policy.program.source.parse(sourceFile, capabilities)
 	if len(problems) > 0 {
 		return nil, &CompileError{inOrder(problems)}
 	}
