@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -36,10 +37,38 @@ type rule struct {
 	Stopped *stop `json:"stopped,omitempty"`
 }
 
+// stop is an expression that was not true.
 type stop struct {
 	Row        int    `json:"row"`
 	Column     int    `json:"column"`
 	Expression string `json:"expression"`
+	// Helpers are the rules that the expression uses.
+	Helpers []helper `json:"helpers,omitempty"`
+}
+
+// helper is the result of a rule that an expression uses. Those of data.lib have no row.
+type helper struct {
+	Name    string   `json:"name"`
+	Row     int      `json:"row,omitempty"`
+	Line    string   `json:"line,omitempty"`
+	Values  []string `json:"values,omitempty"`
+	Stopped *stop    `json:"stopped,omitempty"`
+}
+
+func newStop(policy *source.Policy, s *rego.Stop) *stop {
+	if s == nil {
+		return nil
+	}
+	row, column, _ := policy.Locate(s.Row, s.Column)
+	made := &stop{Row: row, Column: column, Expression: s.Expression}
+	for _, h := range s.Helpers {
+		one := helper{Name: h.Name, Line: h.Line, Values: h.Values, Stopped: newStop(policy, h.Stopped)}
+		if h.Row > 0 {
+			one.Row, _, _ = policy.Locate(h.Row, 0)
+		}
+		made.Helpers = append(made.Helpers, one)
+	}
+	return made
 }
 
 func newExplain(streams cli.Streams) *cobra.Command {
@@ -51,7 +80,8 @@ func newExplain(streams cli.Streams) *cobra.Command {
 		Short: "Show which rules of policies matched an object, and where the others stopped",
 		Long: `Show which rules of policies matched an object, and where the others stopped.
 
-All policies are evaluated, also those that do not select the object with match. Requests are made from files as in eval.`,
+Where a rule stopped at a function or another helper, what that returned follows, or where it stopped itself. All policies are evaluated, also those that
+do not select the object with match. Requests are made from files as in eval.`,
 		Example: `  stencilctl policy explain -f vm.yaml -p policy.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -116,12 +146,9 @@ func (e *engine) explain(ctx context.Context, c *offline.Case, fixture *offline.
 		}
 		for _, each := range found.Rules {
 			row, _, _ := policy.Locate(each.Row, 0)
-			result := rule{Entry: each.Entry, Row: row, Line: each.Line, Fired: each.Fired, Findings: each.Findings}
-			if !each.Fired && each.StoppedRow > 0 {
-				row, column, _ := policy.Locate(each.StoppedRow, each.StoppedColumn)
-				result.Stopped = &stop{Row: row, Column: column, Expression: each.StoppedAt}
-			}
-			one.Rules = append(one.Rules, result)
+			one.Rules = append(one.Rules, rule{
+				Entry: each.Entry, Row: row, Line: each.Line, Fired: each.Fired, Findings: each.Findings, Stopped: newStop(policy, each.Stopped),
+			})
 		}
 		all = append(all, one)
 	}
@@ -141,9 +168,7 @@ func (x *explanation) print(streams cli.Streams) {
 	for _, r := range x.Rules {
 		if !r.Fired {
 			fmt.Fprintf(out, "  %s %5d | %s\n", streams.Paint(cli.Faint, "no   "), r.Row, r.Line)
-			if r.Stopped != nil {
-				fmt.Fprintf(out, "        %5d | stopped here: %s\n", r.Stopped.Row, r.Stopped.Expression)
-			}
+			r.Stopped.print(streams, "")
 			continue
 		}
 		style := cli.Red
@@ -154,5 +179,27 @@ func (x *explanation) print(streams cli.Streams) {
 		for _, found := range r.Findings {
 			fmt.Fprintf(out, "              = %s\n", found.Text())
 		}
+	}
+}
+
+// print prints where a rule stopped, and why the helpers did that it uses there. Nothing if s is nil.
+func (s *stop) print(streams cli.Streams, indent string) {
+	if s == nil {
+		return
+	}
+	fmt.Fprintf(streams.Out, "        %5d | %sstopped here: %s\n", s.Row, indent, s.Expression)
+	indent += "  "
+	for _, h := range s.Helpers {
+		row := ""
+		if h.Row > 0 {
+			row = strconv.Itoa(h.Row)
+		}
+		if len(h.Values) == 0 {
+			fmt.Fprintf(streams.Out, "        %5s | %s%s is undefined\n", row, indent, h.Name)
+		}
+		for _, value := range h.Values {
+			fmt.Fprintf(streams.Out, "        %5s | %s%s is %s\n", row, indent, h.Name, value)
+		}
+		h.Stopped.print(streams, indent+"  ")
 	}
 }
