@@ -105,18 +105,20 @@ func failedTests(trial *policycache.Trial, consequence string) []string {
 	return list
 }
 
-// text returns a warning about the VirtualMachines that are newly denied. It has their names if the user may list VirtualMachines.
+// text returns a warning about the VirtualMachines on which the policy has a new effect. It has their names if the user may list VirtualMachines.
 func (s *sample) text(named bool) string {
 	of := fmt.Sprintf("a sample of %d stored VirtualMachines that the policy selects", s.evaluated)
 	if s.all {
 		of = fmt.Sprintf("all %d stored VirtualMachines that the policy selects", s.evaluated)
 	}
-	text := fmt.Sprintf("this version newly denies %d of %s, if they were created now", len(s.denied), of)
+	verb := map[effect]string{denied: "newly denies", warned: "newly warns about", recorded: "newly records violations of"}[s.effect]
+	how := "created"
 	if s.operation == operationUpdate {
-		text = fmt.Sprintf("this version newly denies %d of %s, if they were updated now", len(s.denied), of)
+		how = "updated"
 	}
+	text := fmt.Sprintf("this version %s %d of %s, if they were %s now", verb, len(s.found), of, how)
 	if named {
-		text += ": " + excerpt.List(s.denied, maximumNames, "VirtualMachines")
+		text += ": " + excerpt.List(s.found, maximumNames, "VirtualMachines")
 	}
 	return excerpt.Of(text, maximumWarning)
 }

@@ -76,7 +76,8 @@ type report struct {
 	warnings []string
 }
 
-// try evaluates the results of a trial, and tries a version that can be active and denies on VirtualMachines. The error is that of ctx.
+// try evaluates the results of a trial, and tries a version that can be active on VirtualMachines. One that does not deny has no failures, only warnings.
+// The error is that of ctx.
 func (h *Handler) try(ctx context.Context, user authenticationv1.UserInfo, object *v1alpha1.VirtualMachinePolicy, trial *policycache.Trial) (report, error) {
 	var found report
 	enforcing := object.Spec.Enforcement == "" || object.Spec.Enforcement == v1alpha1.EnforcementDeny
@@ -88,11 +89,18 @@ func (h *Handler) try(ctx context.Context, user authenticationv1.UserInfo, objec
 		}
 		return found, nil
 	}
-	if !enforcing || trial.Entry == nil {
+	if trial.Entry == nil {
 		return found, nil
 	}
-	if failed := h.Sampler.synthetic(ctx, trial.Entry, &user); failed != nil {
-		found.field, found.failures = fieldRego, []string{failed.text(false)}
+	failed := func(trial *failedTrial, named bool) {
+		if text := trial.text(named); enforcing {
+			found.field, found.failures = fieldRego, []string{text}
+		} else {
+			found.warnings = []string{excerpt.Of(text, maximumWarning)}
+		}
+	}
+	if failure := h.Sampler.synthetic(ctx, trial.Entry, &user); failure != nil {
+		failed(failure, false)
 		return found, ctx.Err()
 	}
 	tried, err := h.Sampler.stored(ctx, trial.Entry, trial.Active)
@@ -102,8 +110,8 @@ func (h *Handler) try(ctx context.Context, user authenticationv1.UserInfo, objec
 	}
 	switch {
 	case tried.failed != nil:
-		found.field, found.failures = fieldRego, []string{tried.failed.text(h.mayList(ctx, user))}
-	case len(tried.denied) > 0:
+		failed(tried.failed, h.mayList(ctx, user))
+	case len(tried.found) > 0:
 		found.warnings = []string{tried.text(h.mayList(ctx, user))}
 	}
 	return found, ctx.Err()

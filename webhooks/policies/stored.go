@@ -58,8 +58,9 @@ type sample struct {
 	// evaluated is the number of VirtualMachines that the policy selects and that were evaluated; all is true if there are no others.
 	evaluated int
 	all       bool
-	// denied are those of them that the policy denies and that the active version allows, as NAMESPACE/NAME.
-	denied []string
+	// effect is that of the policy on those that violate it, and found are those of them on which the active version has less, as NAMESPACE/NAME.
+	effect effect
+	found  []string
 	// failed is the first VirtualMachine, stored or synthetic, on which the evaluation failed, and why; nil if there is none.
 	failed *failedTrial
 }
@@ -132,12 +133,39 @@ func (s *Sampler) one(ctx context.Context, found *sample, v *versions, operation
 		return // it took too long
 	}
 	found.evaluated++
-	if len(decision.Denials) == 0 {
+	effect := effectOf(&decision)
+	if effect == nothing {
 		return
 	}
-	if before := v.evaluator.Evaluate(ctx, v.active.Matching(c.Query()), input); len(before.Denials) == 0 {
-		found.denied = append(found.denied, name)
+	if before := v.evaluator.Evaluate(ctx, v.active.Matching(c.Query()), input); effectOf(&before) < effect {
+		found.effect = effect
+		found.found = append(found.found, name)
 	}
+}
+
+// effect is what the violations of a policy's deny rules lead to. A larger one has more consequences.
+type effect int
+
+const (
+	nothing effect = iota
+	recorded
+	warned
+	denied
+)
+
+func effectOf(decision *policyset.Decision) effect {
+	violated := func(list []policyset.Violation) bool {
+		return slices.ContainsFunc(list, func(v policyset.Violation) bool { return v.Rule == policyset.RuleDeny })
+	}
+	switch {
+	case len(decision.Denials) > 0:
+		return denied
+	case violated(decision.Warnings):
+		return warned
+	case violated(decision.Audited):
+		return recorded
+	}
+	return nothing
 }
 
 // request returns the case of a stored VirtualMachine.

@@ -102,6 +102,10 @@ func TestAPolicyIsTried(t *testing.T) {
 		change(&e.Match)
 		return e
 	}
+	warns := func(e *policyset.Entry) *policyset.Entry {
+		e.Enforcement = policyset.EnforcementWarn
+		return e
+	}
 	audits := func(e *policyset.Entry) *policyset.Entry {
 		e.Enforcement = policyset.EnforcementAudit
 		return e
@@ -175,7 +179,28 @@ func TestAPolicyIsTried(t *testing.T) {
 			trial:   policycache.Trial{Entry: about(entry(t, `deny contains "x" if to_number(input.request.kind) > 1`), func(m *policyset.Match) { m.Templates = []policyset.TemplateMatch{{Namespace: "golden"}} })},
 			cluster: cluster{vms: 20},
 		},
-		{name: "one that only warns", cluster: cluster{vms: 20}, trial: policycache.Trial{Entry: moreThan(t, 1)}, enforcement: v1alpha1.EnforcementWarn, untried: true},
+		{
+			name: "one that only warns", cluster: cluster{vms: 20}, trial: policycache.Trial{Entry: warns(moreThan(t, 17)), Active: audits(moreThan(t, 15))},
+			enforcement: v1alpha1.EnforcementWarn,
+			warns:       []string{"this version newly warns about 2 of all 20 stored VirtualMachines that the policy selects, if they were created now: ns-1/vm-18, ns-1/vm-19"},
+		},
+		{
+			name: "one that only records", cluster: cluster{vms: 20}, trial: policycache.Trial{Entry: audits(moreThan(t, 17))}, enforcement: v1alpha1.EnforcementAudit,
+			warns: []string{"this version newly records violations of 2 of all 20 stored VirtualMachines that the policy selects, if they were created now: ns-1/vm-18, ns-1/vm-19"},
+		},
+		{
+			name: "one that no longer denies", cluster: cluster{vms: 20}, trial: policycache.Trial{Entry: warns(moreThan(t, 17)), Active: moreThan(t, 15)},
+			enforcement: v1alpha1.EnforcementWarn,
+		},
+		{
+			name: "warnings of a policy that denies are no violations", cluster: cluster{vms: 20},
+			trial: policycache.Trial{Entry: entry(t, `warn contains "large" if input.object.spec.template.spec.domain.cpu.cores > 3`)},
+		},
+		{
+			name: "one that only warns is stored, although it fails on a stored VM", cluster: cluster{vms: 5}, trial: policycache.Trial{Entry: warns(entry(t, fails))},
+			enforcement: v1alpha1.EnforcementWarn,
+			warns:       []string{"it cannot be evaluated for the stored VirtualMachine ns-0/vm-0 (CREATE): 3:71: to_number failed"},
+		},
 		{
 			name: "VMs that cannot be read", cluster: cluster{err: errors.New("etcd is away")}, trial: policycache.Trial{Entry: moreThan(t, 1)},
 			warns: []string{"the policy was not tried on stored VirtualMachines: etcd is away"}, untried: true,

@@ -179,6 +179,13 @@ func TestAPolicyIsTriedOnStoredVMs(t *testing.T) {
 	if got := harness.Kubectl(t, stencil.Plane, author, policy("other", spec, larger(0)), "create", "--dry-run=server", "-f", "-"); got.Code != 0 || got.Stderr != want {
 		t.Errorf("for a user who may not list VirtualMachines: %d %s", got.Code, got.Stderr)
 	}
+	for enforcement, verb := range map[string]string{"Warn": "warns about", "Audit": "records violations of"} {
+		want := "Warning: this version newly " + verb + " 2 of all 2 stored VirtualMachines that the policy selects, if they were created now: " + namespace + "/large, " + namespace + "/small\n"
+		got := harness.Must(t, stencil.Plane, nil, policy("other", spec+"\nenforcement: "+enforcement, larger(0)), "create", "--dry-run=server", "-f", "-")
+		if got.Stderr != want {
+			t.Errorf("under %s: got  %swant %s", enforcement, got.Stderr, want)
+		}
+	}
 
 	must(t, "", "label", "-n", namespace, "vm", "small", "--overwrite", "size=one")
 	got := kubectl(t, policy("other", spec, larger(3)), "create", "-f", "-")
