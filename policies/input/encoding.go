@@ -69,7 +69,7 @@ func inputOf(d rego.Document) input {
 func (in input) document() rego.Document {
 	d := rego.Document{
 		Request: rego.Request{
-			Operation: in.Request.Operation, Kind: in.Request.Kind, Namespace: in.Request.Namespace, Name: in.Request.Name,
+			Operation: in.Request.Operation, Kind: in.Request.Kind, RequestKind: in.Request.RequestKind, Namespace: in.Request.Namespace, Name: in.Request.Name,
 			UserInfo: in.Request.UserInfo, DryRun: in.Request.DryRun,
 		},
 		Object:       in.Object,

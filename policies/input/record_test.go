@@ -56,7 +56,17 @@ func digest(t *testing.T, d rego.Document) string {
 }
 
 func TestAnInputIsReadAsItWasWritten(t *testing.T) {
-	for name, c := range map[string]*policyinput.Case{"full": full(t), "empty": {}} {
+	cases := map[string]*policyinput.Case{"full": full(t), "empty": {}}
+	for _, kind := range rego.Kinds() {
+		// Of a request for it, and of one of another kind from which it results.
+		for _, requested := range []string{"", "VirtualMachinePool"} {
+			c := full(t)
+			c.Request.Kind, c.Request.RequestKind = kind, requested
+			c.Object["kind"] = kind
+			cases[kind+" "+requested] = c
+		}
+	}
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			document := c.Document()
 			raw, err := policyinput.EncodeInput(document)
