@@ -1,0 +1,149 @@
+package proofs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/approval"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
+	"github.com/vmstencil/stencil/rego"
+	sizing "github.com/vmstencil/stencil/template/instancetype"
+)
+
+// operation is the operation of the requests that are decided, see sample.Case.
+const operation = "CREATE"
+
+// check is one run over the templates.
+type check struct {
+	*Reconciler
+	// denying are the policies with enforcement Deny, loose the same whatever the labels of the object.
+	denying, loose *policyset.Set
+	distinction    *distinction
+	sizes          sizing.Resolver
+	sizesChanged   <-chan struct{}
+	approvals      []checkedApproval
+	// fresh are the answers of this run, and spent is how long it took to find new ones.
+	fresh map[question]*answer
+	spent time.Duration
+	// plain are the plain results of this run, see check.shared.
+	plain map[policyset.Policy]*decided
+}
+
+// checkedApproval is an approval, where it is decided, and what was found.
+type checkedApproval struct {
+	coverage.Approval
+	places
+	findings
+}
+
+func (r *Reconciler) newCheck(ctx context.Context) (*check, error) {
+	o := r.options
+	// Read before everything else: a later change triggers the next check.
+	c := &check{Reconciler: r, sizesChanged: o.Instancetypes.Changed(), sizes: o.Instancetypes.Cached(), fresh: map[question]*answer{}, plain: map[policyset.Policy]*decided{}}
+	var denying, loose []policyset.Entry
+	for _, entry := range o.Policies.Set().Entries() {
+		if entry.Enforcement == policyset.EnforcementDeny || entry.Enforcement == "" {
+			denying = append(denying, entry)
+			entry.Match.Objects = nil
+			loose = append(loose, entry)
+		}
+	}
+	c.denying, c.loose = policyset.NewSet(denying), policyset.NewSet(loose)
+	c.distinction = distinctionOf(c.denying)
+	snapshot, err := o.Approvals.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range snapshot.Approvals {
+		c.approvals = append(c.approvals, checkedApproval{Approval: a})
+	}
+	if c.denying.Empty(rego.KindVirtualMachine, operation) {
+		return c, nil
+	}
+	selected := map[*approval.Approval][]string{}
+	governed := snapshot.Governed()
+	for _, namespace := range snapshot.Namespaces {
+		for _, a := range governed[namespace.Name] {
+			selected[a] = append(selected[a], namespace.Name)
+		}
+	}
+	for i := range c.approvals {
+		a := &c.approvals[i]
+		if a.places, err = c.placesIn(ctx, selected[a.Approval.Approval]); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// template decides the questions about a template, and returns its condition.
+func (c *check) template(ctx context.Context, t *templatecache.Template) (*metav1.Condition, error) {
+	compiled, invalid := t.Compiled()
+	if invalid != nil || c.denying.Empty(rego.KindVirtualMachine, operation) {
+		return nil, ctx.Err()
+	}
+	limited, cancel := context.WithTimeout(ctx, c.limits.template)
+	defer cancel()
+	s := subject{Template: t, compiled: compiled, metadata: digestOf(t.Labels(), t.Annotations())}
+	approvable := approval.Template{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels(), Digest: compiled.Digest()}
+	name := t.Namespace + "/" + t.Name
+	var all findings
+	varies, approved := false, false
+	for i := range c.approvals {
+		a := &c.approvals[i]
+		if is, _ := a.Approves(approvable); !is || len(a.decided) == 0 {
+			continue
+		}
+		approved = true
+		for _, at := range a.decided {
+			found := c.answer(limited, s, a.Approval.Approval, at)
+			varies = varies || found.varies
+			where := ""
+			if len(a.decided) > 1 {
+				where = at.Name
+			}
+			all.add(found, finding{approval: a.Name(), namespace: where})
+			a.findings.add(found, finding{template: name, namespace: where})
+		}
+		if a.more > 0 && all.any {
+			text := fmt.Sprintf("%d more namespaces of approval %s differ for policies and were not decided", a.more, a.Name())
+			all.open = append(all.open, text)
+			if !slices.Contains(a.open, text) {
+				a.open = append(a.open, text)
+			}
+		}
+	}
+	if !approved {
+		at, err := c.place(ctx, t.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		found := c.answer(limited, s, nil, at)
+		varies = found.varies
+		all.add(found, finding{})
+	}
+	if !varies {
+		return nil, ctx.Err()
+	}
+	return all.condition(t.Generation, "no policy denies a VirtualMachine of this template, whatever the allowed values of its parameters"), ctx.Err()
+}
+
+func (a *checkedApproval) condition() *metav1.Condition {
+	return a.findings.condition(a.Generation(), "no policy denies a VirtualMachine that this approval approves")
+}
+
+// digestOf identifies labels and annotations.
+func digestOf(maps ...map[string]string) digest {
+	raw, err := json.Marshal(maps)
+	if err != nil {
+		panic(fmt.Sprintf("encoding strings as JSON: %v", err))
+	}
+	return sum(raw)
+}
