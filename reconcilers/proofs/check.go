@@ -39,8 +39,8 @@ type check struct {
 // checkedApproval is an approval, where it is decided, and what was found.
 type checkedApproval struct {
 	coverage.Approval
-	places
-	findings
+	in    places
+	found findings
 }
 
 func (r *Reconciler) newCheck(ctx context.Context) (*check, error) {
@@ -76,7 +76,7 @@ func (r *Reconciler) newCheck(ctx context.Context) (*check, error) {
 	}
 	for i := range c.approvals {
 		a := &c.approvals[i]
-		if a.places, err = c.placesIn(ctx, selected[a.Approval.Approval]); err != nil {
+		if a.in, err = c.placesIn(ctx, selected[a.Approval.Approval]); err != nil {
 			return nil, err
 		}
 	}
@@ -98,25 +98,25 @@ func (c *check) template(ctx context.Context, t *templatecache.Template) (*metav
 	varies, approved := false, false
 	for i := range c.approvals {
 		a := &c.approvals[i]
-		if is, _ := a.Approves(approvable); !is || len(a.decided) == 0 {
+		if is, _ := a.Approves(approvable); !is || len(a.in.decided) == 0 {
 			continue
 		}
 		approved = true
-		for _, at := range a.decided {
+		for _, at := range a.in.decided {
 			found := c.answer(limited, s, a.Approval.Approval, at)
 			varies = varies || found.varies
 			where := ""
-			if len(a.decided) > 1 {
+			if len(a.in.decided) > 1 {
 				where = at.Name
 			}
 			all.add(found, finding{approval: a.Name(), namespace: where})
-			a.findings.add(found, finding{template: name, namespace: where})
+			a.found.add(found, finding{template: name, namespace: where})
 		}
-		if a.more > 0 && all.any {
-			text := fmt.Sprintf("%d more namespaces of approval %s differ for policies and were not decided", a.more, a.Name())
+		if a.in.more > 0 && all.any {
+			text := fmt.Sprintf("%d more namespaces of approval %s differ for policies and were not decided", a.in.more, a.Name())
 			all.open = append(all.open, text)
-			if !slices.Contains(a.open, text) {
-				a.open = append(a.open, text)
+			if !slices.Contains(a.found.open, text) {
+				a.found.open = append(a.found.open, text)
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func (c *check) template(ctx context.Context, t *templatecache.Template) (*metav
 }
 
 func (a *checkedApproval) condition() *metav1.Condition {
-	return a.findings.condition(a.Generation(), "no policy denies a VirtualMachine that this approval approves")
+	return a.found.condition(a.Generation(), "no policy denies a VirtualMachine that this approval approves")
 }
 
 // digestOf identifies labels and annotations.

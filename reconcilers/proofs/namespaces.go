@@ -17,7 +17,7 @@ const maximumNamespaces = 8
 // digest identifies what policies may read of a namespace.
 type digest [sha256.Size]byte
 
-// distinction tells namespaces apart as the policies do: by the labels that select policies, and by what policies read of input.namespace and
+// distinction compares namespaces as the policies do: by the labels that select policies, and by what policies read of input.namespace and
 // input.request.namespace. The name of the namespace in input.object does not count.
 type distinction struct {
 	selecting []policyset.Entry

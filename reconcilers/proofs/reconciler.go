@@ -79,14 +79,15 @@ type limits struct {
 	combinations int
 	// template is the time for all questions about a template.
 	template time.Duration
-	// budget is the work after which the reconciler pauses.
-	budget, pause time.Duration
+	// budget is the work after which the reconciler pauses, for rest times as long as it has worked.
+	budget time.Duration
+	rest   int
 	// retry is the time after which what failed, or took too long, is tried again.
 	retry time.Duration
 }
 
 // defaultLimits take a quarter of a processor at most.
-var defaultLimits = limits{combinations: 2_000, template: 5 * time.Second, budget: time.Second, pause: 3 * time.Second, retry: time.Hour}
+var defaultLimits = limits{combinations: 2_000, template: 5 * time.Second, budget: time.Second, rest: 3, retry: time.Hour}
 
 // Reconciler decides all questions. It has a single request, and Reconcile is never called concurrently.
 type Reconciler struct {
@@ -147,8 +148,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		failures = append(failures, r.write(ctx, statuswriter.Template(t), t.Conditions(), condition))
 		if c.spent >= r.limits.budget {
 			maps.Copy(r.memory, c.fresh)
-			r.resume = o.Clock.Now().Add(r.limits.pause)
-			return reconcile.Result{RequeueAfter: r.limits.pause}, errors.Join(failures...)
+			pause := time.Duration(r.limits.rest) * c.spent
+			r.resume = o.Clock.Now().Add(pause)
+			return reconcile.Result{RequeueAfter: pause}, errors.Join(failures...)
 		}
 	}
 	for i := range c.approvals {

@@ -539,19 +539,20 @@ func TestPauses(t *testing.T) {
 	w := newWorld(templates, entry(t, "p", over4))
 	w.approve(t, "a", "namespaces: [team-a]\ntemplates: [{namespace: golden, selector: {}}]\nparameters: [{name: CORES, maximum: 8}]")
 	r := w.reconciler()
+	pause := 3 * r.limits.budget
 	w.evaluating = func(context.Context) { w.clock.SetTime(w.clock.Now().Add(r.limits.budget / 8)) }
 	for i := range 3 {
-		if result := w.run(t, r); result.RequeueAfter != r.limits.pause || w.writes != 1 || w.evaluated["p"] != 8 {
+		if result := w.run(t, r); result.RequeueAfter != pause || w.writes != 1 || w.evaluated["p"] != 8 {
 			t.Errorf("%d: %v after %d writes and %v", i, result, w.writes, w.evaluated)
 		}
 		if w.conditions["a"] != nil {
 			t.Errorf("the approval has %+v before all templates are decided", w.conditions["a"])
 		}
-		w.clock.SetTime(w.clock.Now().Add(r.limits.pause / 2))
-		if result := w.run(t, r); result.RequeueAfter != r.limits.pause/2 || w.writes != 0 || len(w.evaluated) > 0 {
+		w.clock.SetTime(w.clock.Now().Add(pause / 2))
+		if result := w.run(t, r); result.RequeueAfter != pause/2 || w.writes != 0 || len(w.evaluated) > 0 {
 			t.Errorf("%d, in the pause: %v after %d writes and %v", i, result, w.writes, w.evaluated)
 		}
-		w.clock.SetTime(w.clock.Now().Add(r.limits.pause / 2))
+		w.clock.SetTime(w.clock.Now().Add(pause / 2))
 	}
 	if result := w.run(t, r); result.RequeueAfter != time.Hour || w.writes != 1 || len(w.evaluated) > 0 {
 		t.Errorf("at the end: %v after %d writes and %v", result, w.writes, w.evaluated)
