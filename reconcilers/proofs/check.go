@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
@@ -98,7 +99,7 @@ func (c *check) template(ctx context.Context, t *templatecache.Template) (*metav
 	varies, approved := false, false
 	for i := range c.approvals {
 		a := &c.approvals[i]
-		if is, _ := a.Approves(approvable); !is || len(a.in.decided) == 0 {
+		if len(a.in.decided) == 0 || !a.approves(approvable) {
 			continue
 		}
 		approved = true
@@ -133,6 +134,16 @@ func (c *check) template(ctx context.Context, t *templatecache.Template) (*metav
 		return nil, ctx.Err()
 	}
 	return all.condition(t.Generation, "no policy denies a VirtualMachine of this template, whatever the allowed values of its parameters"), ctx.Err()
+}
+
+// approves reports whether the approval approves a template.
+func (a *checkedApproval) approves(t approval.Template) bool {
+	// Approves is slow for templates that are not listed, because it returns why.
+	if !slices.ContainsFunc(a.Object.Spec.Templates, func(listed v1alpha1.ApprovedTemplate) bool { return approval.Lists(&listed, t) }) {
+		return false
+	}
+	is, _ := a.Approves(t)
+	return is
 }
 
 func (a *checkedApproval) condition() *metav1.Condition {
