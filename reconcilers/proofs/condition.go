@@ -131,7 +131,7 @@ func (f *finding) sentence(approvals []string) string {
 			policy += " for template " + f.template
 		}
 		reason := f.reason
-		if len(f.held) > 0 {
+		if f.status == proof.Holds {
 			reason = "it depends on parameters whose values are not listed: " + excerpt.List(f.held, maximumNames, "")
 		}
 		return policy + ": " + reason

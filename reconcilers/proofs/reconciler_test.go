@@ -370,6 +370,10 @@ func TestConditions(t *testing.T) {
 			want:         notAll + "policy p: it depends on parameters whose values are not listed: IMAGE",
 			wantApproval: map[string]string{"a": notAll + "policy p for template golden/box: it depends on parameters whose values are not listed: IMAGE"},
 		},
+		"an approval that allows nothing with the default": {
+			approvals: map[string]string{"a": teamA + "[{name: IMAGE, pattern: 'd.*'}]"}, policies: []policyset.Entry{entry(t, "p", over4)},
+			want: notAll + `policy p: no VirtualMachine is approved with the values at which parameters are held: parameters[IMAGE]: Invalid value: "fedora": must match d.* as a whole (approval "a")`,
+		},
 		"too many combinations": {
 			policies: []policyset.Entry{entry(t, "p", over16)}, combinations: 7, want: notAll + "policy p: 8 combinations of values, the limit is 7",
 		},
