@@ -18,12 +18,12 @@ import (
 // SetupApprovals adds the reconcilers of approvals: governed labels, exempt users and the audit. Setup calls it; a test may
 // run these reconcilers alone.
 func SetupApprovals(mgr manager.Manager, o Options) error {
-	_, err := setupApprovals(mgr, o)
+	_, _, err := setupApprovals(mgr, o)
 	return err
 }
 
-// setupApprovals returns the watches of what runs besides.
-func setupApprovals(mgr manager.Manager, o Options) (*observed.Watch, error) {
+// setupApprovals returns the watches of approvals and namespaces, and those of what runs, besides.
+func setupApprovals(mgr manager.Manager, o Options) (*coverage.Watch, *observed.Watch, error) {
 	covered, err := coverage.New(coverage.Options{
 		Config:       mgr.GetConfig(),
 		HTTPClient:   mgr.GetHTTPClient(),
@@ -31,14 +31,14 @@ func setupApprovals(mgr manager.Manager, o Options) (*observed.Watch, error) {
 		OwnNamespace: o.Namespace,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := mgr.Add(covered); err != nil {
-		return nil, fmt.Errorf("adding the watches of approvals and namespaces: %w", err)
+		return nil, nil, fmt.Errorf("adding the watches of approvals and namespaces: %w", err)
 	}
 	statuses, err := statuswriter.New(mgr.GetConfig())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	labels := governed.New(governed.Options{
 		Coverage:  covered,
@@ -49,12 +49,13 @@ func setupApprovals(mgr manager.Manager, o Options) (*observed.Watch, error) {
 		Namespace: o.Namespace,
 	})
 	if err := labels.SetupWithManager(mgr); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := setupExemptions(mgr, o, covered, statuses); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return setupAudit(mgr, o, covered)
+	running, err := setupAudit(mgr, o, covered)
+	return covered, running, err
 }
 
 // setupExemptions adds the reconciler that exempts the controllers of KubeVirt and CDI.

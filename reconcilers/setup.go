@@ -22,10 +22,12 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/capture"
 	"github.com/vmstencil/stencil/reconcilers/compliance"
 	"github.com/vmstencil/stencil/reconcilers/goldenimage"
+	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
 	"github.com/vmstencil/stencil/reconcilers/lending"
 	"github.com/vmstencil/stencil/reconcilers/objects"
 	"github.com/vmstencil/stencil/reconcilers/policylibrary"
 	"github.com/vmstencil/stencil/reconcilers/preflight"
+	"github.com/vmstencil/stencil/reconcilers/proofs"
 	"github.com/vmstencil/stencil/reconcilers/readiness"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 	"github.com/vmstencil/stencil/reconcilers/revisions"
@@ -121,11 +123,14 @@ type Audit struct {
 // Setup adds the reconcilers that the leader runs, except for the one of caBundles, which belongs to the source of
 // certificates. The caller adds the caches.
 func Setup(mgr manager.Manager, o Options) error {
-	running, err := setupApprovals(mgr, o)
+	covered, running, err := setupApprovals(mgr, o)
 	if err != nil {
 		return err
 	}
 	if err := setupCompliance(mgr, o); err != nil {
+		return err
+	}
+	if err := setupProofs(mgr, o, covered); err != nil {
 		return err
 	}
 	dependents, err := setupReadiness(mgr, o)
@@ -214,6 +219,23 @@ func setupCompliance(mgr manager.Manager, o Options) error {
 		return err
 	}
 	return templates.SetupWithManager(mgr)
+}
+
+// setupProofs adds the reconciler that decides the policies for all values of the templates.
+func setupProofs(mgr manager.Manager, o Options, covered *coverage.Watch) error {
+	decided, err := proofs.New(proofs.Options{
+		Config:        mgr.GetConfig(),
+		Templates:     o.Templates,
+		Policies:      o.Policies,
+		Instancetypes: o.Instancetypes,
+		Approvals:     covered,
+		Namespaces:    o.Approvals,
+		Interval:      o.Audit.Interval,
+	})
+	if err != nil {
+		return err
+	}
+	return decided.SetupWithManager(mgr, covered)
 }
 
 // setupReadiness adds the reconciler that reports whether templates are usable, and returns what they depend on.

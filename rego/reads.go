@@ -13,14 +13,17 @@ const anyKey = "\xff"
 // Reads reports whether the policy may read the place at a path in input, something below it, or a document that has it. A document that is passed
 // to a function or assigned to a variable counts as read as a whole.
 func (p *Policy) Reads(at ...string) bool {
-	return slices.ContainsFunc(p.program.reads, func(read []string) bool {
-		for i := range min(len(read), len(at)) {
-			if read[i] != at[i] && read[i] != anyKey && at[i] != anyKey {
-				return false
-			}
+	return slices.ContainsFunc(p.program.reads, func(read []string) bool { return overlaps(read, at) })
+}
+
+// overlaps reports whether one of two paths may be the beginning of the other.
+func overlaps(a, b []string) bool {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] && a[i] != anyKey && b[i] != anyKey {
+			return false
 		}
-		return true
-	})
+	}
+	return true
 }
 
 // ReadsTime reports whether the policy may read input.request.time.
@@ -66,6 +69,22 @@ func (r *Reads) AddOf(p *Policy) {
 		r.Add(read...)
 	}
 }
+
+// AddWithin adds what a policy may read of the document at a path.
+func (r *Reads) AddWithin(p *Policy, document ...string) {
+	for _, read := range p.program.reads {
+		if !overlaps(read, document) {
+			continue
+		}
+		if len(read) < len(document) {
+			read = document
+		}
+		r.Add(read...)
+	}
+}
+
+// Empty reports whether nothing is read.
+func (r *Reads) Empty() bool { return len(r.paths) == 0 }
 
 // Add adds a path in input, with everything below it.
 func (r *Reads) Add(at ...string) {

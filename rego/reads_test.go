@@ -58,3 +58,37 @@ func TestTimeZones(t *testing.T) {
 		}
 	}
 }
+
+// TestReadsWithinADocument compares what policies read of two namespaces.
+func TestReadsWithinADocument(t *testing.T) {
+	for name, tc := range map[string]struct {
+		body             string
+		empty, different bool
+	}{
+		"a rule about the object":                {body: `input.object.metadata.labels.env == "x"`, empty: true},
+		"a label that is equal":                  {body: `input.namespace.labels.env == "x"`},
+		"a label that differs":                   {body: `input.namespace.labels.team == "x"`, different: true},
+		"an annotation that neither has":         {body: `input.namespace.annotations.team == "x"`},
+		"all labels":                             {body: `some key in input.namespace.labels; key == "x"`, different: true},
+		"the namespace as a whole":               {body: `n := input.namespace; n.labels.env == "x"`, different: true},
+		"the input as a whole":                   {body: `walk(input, [_, "x"])`, different: true},
+		"a computed document":                    {body: `some k in ["namespace"]; input[k].labels.env == "x"`, different: true},
+		"a label and another field of the input": {body: `input.namespace.labels.env == input.object.kind`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := mustCompile(t, Definition{Name: "p", Source: "package p\n\ndeny contains \"x\" if {\n\t" + tc.body + "\n}\n"})
+			var reads Reads
+			reads.AddWithin(policy, "namespace")
+			one, other := vmDocument(t), vmDocument(t)
+			one.Object, other.Object["kind"] = nil, "x"
+			one.Namespace = Namespace{Name: "a", Labels: map[string]string{"env": "prod", "team": "a"}}
+			other.Namespace = Namespace{Name: "a", Labels: map[string]string{"env": "prod", "team": "b"}}
+			if tc.different && len(reads.paths) > 0 && len(reads.paths[0]) == 0 {
+				other.Object = nil // the whole input is compared
+			}
+			if reads.Empty() != tc.empty || (reads.Digest(mustInput(t, one)) != reads.Digest(mustInput(t, other))) != tc.different {
+				t.Errorf("reads %q", reads.paths)
+			}
+		})
+	}
+}

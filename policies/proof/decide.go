@@ -225,15 +225,15 @@ func (e *enumeration) evaluate(ctx context.Context, vm *sample.VM) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		found = e.sorted(decision, unresolved)
+		found = e.sorted(decision, unresolved, vm.Secrets)
 		e.seen[key.String()] = found
 	}
 	e.count(found)
 	return nil
 }
 
-// sorted sorts the violations of rule deny by policy.
-func (e *enumeration) sorted(decision policyset.Decision, unresolved field.ErrorList) findings {
+// sorted sorts the violations of rule deny by policy. Texts with values of sensitive parameters are masked.
+func (e *enumeration) sorted(decision policyset.Decision, unresolved field.ErrorList, secrets []string) findings {
 	f := findings{of: map[int][]policyset.Violation{}}
 	for _, evaluated := range decision.Evaluations {
 		i := e.index(evaluated.Policy)
@@ -256,9 +256,27 @@ func (e *enumeration) sorted(decision policyset.Decision, unresolved field.Error
 				}
 			}
 		}
+		if e.readsSensitive(entry) {
+			mask(f.of[i], secrets)
+		}
 	}
 	f.denied = slices.ContainsFunc(decision.Denials, func(v policyset.Violation) bool { return !v.Failure && len(f.of[e.index(v.Policy)]) > 0 })
 	return f
+}
+
+// readsSensitive reports whether a policy may quote the value of a sensitive parameter.
+func (e *enumeration) readsSensitive(entry *policyset.Entry) bool {
+	return slices.ContainsFunc(e.parameters, func(p parameter) bool { return p.sensitive && dependsOn(entry, &p) })
+}
+
+// mask replaces what policies report if it has a secret.
+func mask(violations []policyset.Violation, secrets []string) {
+	for i := range violations {
+		text := violations[i].Text()
+		if slices.ContainsFunc(secrets, func(secret string) bool { return strings.Contains(text, secret) }) {
+			violations[i].Finding = rego.Finding{Message: policyinput.Masked}
+		}
+	}
 }
 
 func (e *enumeration) index(policy string) int {

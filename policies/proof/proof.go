@@ -93,7 +93,7 @@ type Result struct {
 type Example struct {
 	// Values are those that differ from the base; none if the VirtualMachine of the defaults is denied.
 	Values []Value `json:"values"`
-	// Messages are the findings, or the failure.
+	// Messages are the findings, or the failure. One with the value of a sensitive parameter is masked.
 	Messages []string `json:"messages"`
 }
 
@@ -123,6 +123,15 @@ func Prove(ctx context.Context, q Question, evaluator Evaluator) (*Proof, error)
 	}
 	d := decider{Question: q, compiled: compiled, evaluator: evaluator, parameters: parametersOf(&q, compiled)}
 	return d.decide(ctx, entries)
+}
+
+// Varies reports whether a parameter has several values that would be decided.
+func (q Question) Varies() bool {
+	if q.Limit == 0 {
+		q.Limit = DefaultLimit
+	}
+	compiled, invalid := q.Template.Compiled()
+	return invalid == nil && slices.ContainsFunc(parametersOf(&q, compiled), func(p parameter) bool { return p.size > 1 })
 }
 
 // candidates returns the policies that match VirtualMachines of the template, whatever their labels.

@@ -161,6 +161,13 @@ func TestProve(t *testing.T) {
 		"a sensitive value": {
 			policy: rule(`input.object.metadata.annotations.pin == "2"`, `"x"`), want: `counterexample: 96 of 96, 2 distinct; 48 denied: [{PIN ***}] ["x"]`, never: []Value{{"PIN", "***"}},
 		},
+		"a message with a sensitive value": {
+			policy: rule(`input.object.metadata.annotations.pin == "2"`, `sprintf("PIN %s", [input.object.metadata.annotations.pin])`),
+			want:   `counterexample: 96 of 96, 2 distinct; 48 denied: [{PIN ***}] ["***"]`, never: []Value{{"PIN", "***"}},
+		},
+		"a message of a policy that reads no sensitive value": {
+			policy: rule(cores+" > 7", `"more than 1"`), want: `counterexample: 96 of 96, 8 distinct; 12 denied: [{CORES 8}] ["more than 1"]`, never: []Value{{"CORES", "8"}},
+		},
 		"a policy that fails": {
 			policy: rule(`to_number(sprintf("%s", [input.parameters.SPARE])) > 0`, `"x"`),
 			want:   `error: 96 of 96, 2 distinct; 0 denied: [] ["4:2: to_number: strconv.ParseFloat: parsing \"false\": invalid syntax"]`,
@@ -278,5 +285,32 @@ func TestProveEndsWithItsContext(t *testing.T) {
 	q := question(t, box, nil, policyset.Entry{Policy: fixture.Policy(t, "p", rule(cores+" > 8", `"x"`)), Timeout: time.Minute})
 	if found, err := Prove(ctx, q, c); !errors.Is(err, context.Canceled) || c.evaluated != 3 {
 		t.Errorf("got %v and %v after %d evaluations", found, err, c.evaluated)
+	}
+}
+
+func TestVaries(t *testing.T) {
+	const teamA = "{namespaces: [team-a], templates: [{namespace: golden, name: box}], parameters: [{name: IMAGE, allowed: [%s]}]}"
+	fixed := strings.NewReplacer(", enum: [u1.small, u1.medium, u1.large]", "", ", minimum: 1, maximum: 8", "", "type: bool, ", "", `, enum: ["1", "2"]`, "").Replace(box)
+	for name, tc := range map[string]struct {
+		template, approval string
+		want               bool
+	}{
+		"a template with listed values":       {template: box, want: true},
+		"a template without":                  {template: fixed},
+		"values that an approval lists":       {template: fixed, approval: "fedora, debian", want: true},
+		"one that an approval lists":          {template: fixed, approval: "fedora"},
+		"an approval that closes all but one": {template: box, approval: "fedora"},
+		"a template that does not compile":    {template: strings.Replace(box, "enum: [u1.small,", "enum: [u1.small, u1.small,", 1)},
+		"more values than the limit":          {template: strings.Replace(fixed, "{name: CORES, type: int,", "{name: CORES, type: int, minimum: 1, maximum: 9223372036854775807,", 1), want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var approved *approval.Approval
+			if tc.approval != "" {
+				approved = fixture.Approval(t, "box", fmt.Sprintf(teamA, tc.approval))
+			}
+			if got := question(t, tc.template, approved).Varies(); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
 	}
 }

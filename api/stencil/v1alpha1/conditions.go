@@ -92,6 +92,14 @@ const (
 	ReasonNotInstalled = "NotInstalled"
 )
 
+// ConditionPolicyCompliantForAllValues is the type of the condition of a
+// TemplateApproval that is true while no VirtualMachinePolicy denies a VirtualMachine
+// that the approval approves, with any values of the templates' parameters that it
+// allows. It is set on approvals of templates to which at least one policy with
+// enforcement Deny applies. Its reasons are those of the condition of this type of a
+// VirtualMachineTemplate.
+const ConditionPolicyCompliantForAllValues = "PolicyCompliantForAllValues"
+
 // MaxViolations is the maximum number of violations that the status of an approval
 // lists. The count beside them is not limited.
 const MaxViolations = 20

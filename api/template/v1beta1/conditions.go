@@ -24,6 +24,12 @@ const (
 	// least one policy applies.
 	ConditionPolicyCompliant = "PolicyCompliant"
 
+	// ConditionPolicyCompliantForAllValues is true on a template if no VirtualMachinePolicy
+	// denies a VirtualMachine that approvals allow, with any values of its parameters. It is
+	// set on templates with parameters that have several listed or bounded values, and to
+	// which at least one policy with enforcement Deny applies.
+	ConditionPolicyCompliantForAllValues = "PolicyCompliantForAllValues"
+
 	// ConditionComplete is true on a request if the template contains all parts of the
 	// VirtualMachine. Its message names the missing parts.
 	ConditionComplete = "Complete"
@@ -65,7 +71,7 @@ const (
 	ReasonAcknowledged = "Acknowledged"
 )
 
-// Reasons of the condition PolicyCompliant.
+// Reasons of the conditions PolicyCompliant and PolicyCompliantForAllValues.
 const (
 	// ReasonCompliant is the reason of a template that violates no policy.
 	ReasonCompliant = "Compliant"
@@ -89,6 +95,11 @@ const (
 	// ReasonNotEvaluated is the reason of a template for which a policy could not be
 	// evaluated.
 	ReasonNotEvaluated = "NotEvaluated"
+
+	// ReasonNotDecided is the reason of a template for which not all values were decided,
+	// because there are too many, or because a policy depends on parameters whose values
+	// are not listed.
+	ReasonNotDecided = "NotDecided"
 )
 
 // Reasons of the condition Progressing of a request while it is true, and of its
