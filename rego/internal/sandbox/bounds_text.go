@@ -49,14 +49,26 @@ func concatenation(operands []*ast.Term) error {
 	return nil
 }
 
+// longestOf returns the length of the longest element of an array, and 0 for other values, which sprintf rejects.
+func longestOf(collection ast.Value) int {
+	values, ok := collection.(*ast.Array)
+	if !ok {
+		return 0
+	}
+	longest := 0
+	for i := range values.Len() {
+		longest = max(longest, lengthOf(values.Elem(i)))
+	}
+	return longest
+}
+
 // formatted bounds the result of sprintf, by the length of the longest argument for each verb.
 func formatted(operands []*ast.Term) error {
 	format, ok := operands[0].Value.(ast.String)
 	if !ok {
 		return nil
 	}
-	longest := 0
-	each(operands[1].Value, func(argument *ast.Term) { longest = max(longest, lengthOf(argument)) })
+	longest := longestOf(operands[1].Value)
 	verbs, digits := 0, 0
 	for i := 0; i < len(format); i++ {
 		if format[i] != '%' {

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
@@ -198,7 +199,10 @@ func (b builtin) function() topdown.BuiltinFunc {
 		}
 		spent, ok := context.Cancel.(*Budget)
 		if ok && (b.makes || b.before != nil) {
-			found = spent.accepting(b.name, context.Location, found)
+			check := acceptors.Get().(*acceptor)
+			check.budget, check.name, check.location, check.found = spent, b.name, context.Location, found
+			defer check.release()
+			found = check.accept
 		}
 		err := do(context, operands, found)
 		if err != nil && b.instead != nil {
@@ -208,26 +212,45 @@ func (b builtin) function() topdown.BuiltinFunc {
 	}
 }
 
-// accepting checks a result before the policy receives it.
-func (b *Budget) accepting(name string, location *ast.Location, found func(*ast.Term) error) func(*ast.Term) error {
-	return func(result *ast.Term) error {
-		var err error
-		switch value := result.Value.(type) {
-		case ast.Boolean, ast.Null:
-		case ast.Number:
-			err = CheckNumber(string(value))
-		case ast.String:
-			if err = b.take(value); err == nil && len(value) > maxText {
-				err = errLongText
-			}
-		default:
-			err = b.take(value)
+// acceptor checks a result before the policy receives it.
+type acceptor struct {
+	budget   *Budget
+	name     string
+	location *ast.Location
+	found    func(*ast.Term) error
+	// accept is the method check.
+	accept func(*ast.Term) error
+}
+
+// acceptors are reused: an evaluation calls many functions.
+var acceptors = sync.Pool{New: func() any {
+	a := &acceptor{}
+	a.accept = a.check
+	return a
+}}
+
+func (a *acceptor) release() {
+	a.budget, a.location, a.found = nil, nil, nil
+	acceptors.Put(a)
+}
+
+func (a *acceptor) check(result *ast.Term) error {
+	var err error
+	switch value := result.Value.(type) {
+	case ast.Boolean, ast.Null:
+	case ast.Number:
+		err = CheckNumber(string(value))
+	case ast.String:
+		if err = a.budget.take(result.Value); err == nil && len(value) > maxText {
+			err = errLongText
 		}
-		if err != nil {
-			return failed(name, location, err)
-		}
-		return found(result)
+	default:
+		err = a.budget.take(value)
 	}
+	if err != nil {
+		return failed(a.name, a.location, err)
+	}
+	return a.found(result)
 }
 
 // failed ends the evaluation: with strict errors everything after an error is ignored.
