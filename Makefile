@@ -5,8 +5,8 @@ MODULES := api api/client template defaulting . cmd/stencil-defaulter hack/relea
 TAGS := libvirt_dlopen
 # What `make test` runs, what only `make test-full` does, and what only `make test-long` does.
 GATE_TOOLS := etcd kube-apiserver kube-controller-manager kubectl kubectls helm virt-api virt-controller kubevirt-manifests kubevirt-crds cdi-crds snapshot-crds
-FULL_TOOLS := cdi-server cdi-manifests virtctl cert-manager cosign versitygw argocd-engine flux-engine
-LONG_TOOLS := oras virt-operator kubevirt-operator virt-operator-1.9 kubevirt-operator-1.9
+FULL_TOOLS := cdi-server cdi-manifests virtctl cert-manager cosign versitygw
+LONG_TOOLS := oras argocd-engine flux-engine virt-operator kubevirt-operator virt-operator-1.9 kubevirt-operator-1.9
 # The flags with which the tools and Stencil's programs are built, so that the Go command compiles a package once for all of them.
 # They hold no tables for a debugger: compiling without these takes an eighth less time.
 export CGO_ENABLED ?= 0

@@ -23,12 +23,17 @@ func LauncherPod(t *testing.T, plane *controlplane.Plane, namespace, vm string) 
 	return pod
 }
 
-// RunInstance simulates the node for a pod, and virt-handler for its instance, which then runs.
+// RunInstance simulates the node for a pod, and virt-handler for its instance, which then runs. The Node is created if there is none, because
+// kube-controller-manager deletes the pods of nodes that have not existed for 40 s.
 func RunInstance(t *testing.T, plane *controlplane.Plane, namespace, name, pod, node string) {
 	t.Helper()
 	must := func(as *controlplane.User, stdin string, arguments ...string) string {
 		t.Helper()
 		return Must(t, plane, as, stdin, append([]string{"--namespace=" + namespace}, arguments...)...).Stdout
+	}
+	made := Kubectl(t, plane, nil, fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"name":%q}}`, node), "create", "-f", "-")
+	if made.Code != 0 && !strings.Contains(made.Stderr, "AlreadyExists") {
+		t.Fatalf("creating node %s: %s", node, made.Stderr)
 	}
 	must(nil, fmt.Sprintf(`{"apiVersion":"v1","kind":"Binding","metadata":{"name":%q},"target":{"apiVersion":"v1","kind":"Node","name":%q}}`, pod, node),
 		"create", "--raw", "/api/v1/namespaces/"+namespace+"/pods/"+pod+"/binding", "-f", "-")
