@@ -69,10 +69,9 @@ func (p *Policy) Explain(ctx context.Context, in *Input) (Explanation, error) {
 		policy: p, written: p.expressions(), entries: map[*ast.Rule]*trace{}, cached: map[*ast.Rule]*trace{},
 		queries: map[uint64]*trace{}, parts: map[uint64]*trace{},
 	}
-	explained := map[*ast.Rule]string{}
 	for _, entry := range p.program.entries {
 		for _, rule := range p.program.compiler.GetRules(policyPackage.Append(ast.StringTerm(entry))) {
-			explained[rule], tracer.entries[rule] = entry, &trace{rule: rule, entry: entry}
+			tracer.entries[rule] = &trace{rule: rule, entry: entry}
 		}
 	}
 	found, err := p.run(ctx, in, tracer)
@@ -84,9 +83,8 @@ func (p *Policy) Explain(ctx context.Context, in *Input) (Explanation, error) {
 		return Explanation{}, err
 	}
 	explanation := Explanation{Result: result}
-	for rule, entry := range explained {
-		t := tracer.entries[rule]
-		one := RuleExplanation{Entry: entry, Row: rule.Location.Row, Line: p.program.source.line(rule.Location.Row), Fired: t.returned, Findings: t.findings}
+	for rule, t := range tracer.entries {
+		one := RuleExplanation{Entry: t.entry, Row: rule.Location.Row, Line: p.program.source.line(rule.Location.Row), Fired: t.returned, Findings: t.findings}
 		if one.Fired {
 			slices.SortFunc(one.Findings, compareFindings)
 			one.Findings = slices.Compact(one.Findings)
@@ -306,8 +304,15 @@ func (e *explainer) used(t *trace) []*ast.Rule {
 	})
 }
 
-// expressions are the locations of the expressions in the source, in its order. OPA evaluates parts of them.
-type expressions []*ast.Location
+// expressions are those of the bodies in the source, in its order. OPA evaluates parts of them.
+type expressions []expression
+
+type expression struct {
+	place
+	lastRow int
+	// text is the first row.
+	text string
+}
 
 func (p *Policy) expressions() expressions {
 	module, problems := p.program.source.parse(sourceFile, nil)
@@ -320,7 +325,11 @@ func (p *Policy) expressions() expressions {
 			for _, expr := range rule.Body {
 				// The expression true of a rule without a body has the rule's place.
 				if expr.Location != nil && (expr.Location.Row != rule.Location.Row || expr.Location.Col != rule.Location.Col) {
-					found = append(found, expr.Location)
+					first, _, _ := strings.Cut(string(expr.Location.Text), "\n")
+					found = append(found, expression{
+						place:   place{row: expr.Location.Row, column: expr.Location.Col},
+						lastRow: expr.Location.Row + strings.Count(string(expr.Location.Text), "\n"), text: shorten(first, 200),
+					})
 				}
 			}
 		}
@@ -332,10 +341,9 @@ func (p *Policy) expressions() expressions {
 func (e expressions) locate(part *ast.Location) place {
 	at := place{row: part.Row, column: part.Col}
 	found := place{row: part.Row, column: 1, head: true}
-	for _, location := range e {
-		begin := place{row: location.Row, column: location.Col}
-		if at.compare(begin) >= 0 && at.row <= location.Row+strings.Count(string(location.Text), "\n") {
-			found = begin
+	for i := range e {
+		if at.compare(e[i].place) >= 0 && at.row <= e[i].lastRow {
+			found = e[i].place
 		}
 	}
 	return found
@@ -343,11 +351,8 @@ func (e expressions) locate(part *ast.Location) place {
 
 // text returns the first row of an expression; of what the head of a rule has, that row.
 func (e *explainer) text(at place) string {
-	for _, location := range e.written {
-		if at == (place{row: location.Row, column: location.Col}) {
-			first, _, _ := strings.Cut(string(location.Text), "\n")
-			return shorten(first, 200)
-		}
+	if i := slices.IndexFunc(e.written, func(written expression) bool { return written.place == at }); i >= 0 {
+		return e.written[i].text
 	}
 	return strings.TrimSpace(e.policy.program.source.line(at.row))
 }

@@ -34,3 +34,12 @@ func List(entries []string, limit int, noun string) string {
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%s and %d more %s", strings.Join(entries[:limit], ", "), more, noun), " ")
 }
+
+// Sentences joins texts by semicolons: the first limit ones, and the number of the others.
+func Sentences(texts []string, limit int) string {
+	joined := strings.Join(texts[:min(len(texts), limit)], "; ")
+	if more := len(texts) - limit; more > 0 {
+		joined += fmt.Sprintf("; and %d more", more)
+	}
+	return joined
+}

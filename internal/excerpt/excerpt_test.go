@@ -52,3 +52,11 @@ func TestList(t *testing.T) {
 		})
 	}
 }
+
+func TestSentences(t *testing.T) {
+	for want, texts := range map[string][]string{"": nil, "a": {"a"}, "a; b": {"a", "b"}, "a; b; and 2 more": {"a", "b", "c", "d"}} {
+		if got := excerpt.Sentences(texts, 2); got != want {
+			t.Errorf("Sentences(%q, 2) = %q, want %q", texts, got, want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/excerpt"
 )
 
 // Times after which a request is reconciled again without an event.
@@ -17,6 +18,9 @@ const (
 	// shortestWait is for changes that cause no event here.
 	shortestWait = time.Second
 )
+
+// maximumFew is the maximum number of names in a message.
+const maximumFew = 3
 
 // step is what an action does.
 type step string
@@ -249,7 +253,7 @@ func checkSnapshotReady(s *state) *action {
 		source := s.request.Spec.VirtualMachineRef
 		return failure(v1beta1.ReasonVirtualMachineNotFound, "VirtualMachine %s/%s was deleted before its snapshot was taken", source.Namespace, source.Name)
 	case len(s.lost) > 0:
-		return failure(v1beta1.ReasonSnapshotLost, "VirtualMachineSnapshot %s lost VolumeSnapshots before it had served: %s", name, few(s.lost))
+		return failure(v1beta1.ReasonSnapshotLost, "VirtualMachineSnapshot %s lost VolumeSnapshots before it had served: %s", name, excerpt.Sentences(s.lost, maximumFew))
 	case !s.snapshot.Status.ReadyToUse || s.snapshot.Status.Content == "":
 		return waiting(s, v1beta1.ReasonWaitingForSnapshot, "%s", snapshotMessage(s))
 	}
@@ -280,7 +284,7 @@ func ensureDataVolumes(s *state) *action {
 	if len(missing) == 0 {
 		return nil
 	}
-	return progress(createDataVolumes, v1beta1.ReasonWaitingForDataVolumes, "copying %d disks: %s", len(s.disks), few(missing))
+	return progress(createDataVolumes, v1beta1.ReasonWaitingForDataVolumes, "copying %d disks: %s", len(s.disks), excerpt.Sentences(missing, maximumFew))
 }
 
 func checkDataVolumesReady(s *state) *action {
@@ -303,7 +307,7 @@ func checkDataVolumesReady(s *state) *action {
 	if len(open) == 0 {
 		return nil
 	}
-	return waiting(s, v1beta1.ReasonWaitingForDataVolumes, "%d of %d disks are copied, waiting for %s", len(s.disks)-len(open), len(s.disks), few(open))
+	return waiting(s, v1beta1.ReasonWaitingForDataVolumes, "%d of %d disks are copied, waiting for %s", len(s.disks)-len(open), len(s.disks), excerpt.Sentences(open, maximumFew))
 }
 
 // reportedProgress returns the progress, or an empty string if CDI reports none.
@@ -312,14 +316,6 @@ func reportedProgress(progress string) string {
 		return ""
 	}
 	return progress
-}
-
-// few joins at most three names, and counts the rest.
-func few(names []string) string {
-	if more := len(names) - 3; more > 0 {
-		return strings.Join(names[:3], "; ") + fmt.Sprintf("; and %d more", more)
-	}
-	return strings.Join(names, "; ")
 }
 
 func ensureTemplate(s *state) *action {

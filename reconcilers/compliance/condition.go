@@ -1,9 +1,7 @@
 package compliance
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -62,13 +60,10 @@ func split(violations []policyset.Violation) (found, failed []policyset.Violatio
 
 func enumerate(violations []policyset.Violation) string {
 	var texts []string
-	for _, v := range violations[:min(len(violations), maximumNamed)] {
+	for _, v := range violations {
 		texts = append(texts, "policy "+v.Policy+separator(v)+text(v))
 	}
-	if more := len(violations) - maximumNamed; more > 0 {
-		texts = append(texts, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(texts, "; ")
+	return excerpt.Sentences(texts, maximumNamed)
 }
 
 func separator(v policyset.Violation) string {

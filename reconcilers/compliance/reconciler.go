@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -21,6 +20,7 @@ import (
 	policycache "github.com/vmstencil/stencil/cache/policies"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	"github.com/vmstencil/stencil/reconcilers/internal/fingerprint"
 	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/template"
@@ -117,7 +117,7 @@ type subject struct {
 	uid        types.UID
 	generation int64
 	compiled   *template.Compiled
-	metadata   fingerprint
+	metadata   fingerprint.Fingerprint
 }
 
 // recall returns the cached results, or nil if the policies or the instance types have changed.
@@ -187,7 +187,7 @@ func (r *Reconciler) evaluate(ctx context.Context, set *policyset.Set, t *templa
 	// corrects the result.
 	labels, annotations, _ := r.options.Namespaces.Namespace(ctx, t.Namespace)
 	compiled, _ := t.Compiled()
-	key := subject{t.UID, t.Generation, compiled, fingerprintOf(t.Labels(), t.Annotations(), labels, annotations)}
+	key := subject{t.UID, t.Generation, compiled, fingerprint.Of(t.Labels(), t.Annotations(), labels, annotations)}
 	result, found := cached[key]
 	if !found {
 		namespace := rego.Namespace{Name: t.Namespace, Labels: labels, Annotations: annotations}
@@ -199,17 +199,11 @@ func (r *Reconciler) evaluate(ctx context.Context, set *policyset.Set, t *templa
 
 // writeCondition writes a condition that differs from the stored one.
 func (r *Reconciler) writeCondition(ctx context.Context, t *templatecache.Template, condition *metav1.Condition) error {
-	if condition == nil {
-		if meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionPolicyCompliant) == nil {
-			return nil
-		}
-		return r.statuses.template(ctx, t, nil)
-	}
-	next, changed := statuswriter.Transition(t.Conditions(), *condition, r.options.Clock.Now())
+	next, changed := statuswriter.Change(t.Conditions(), v1beta1.ConditionPolicyCompliant, condition, r.options.Clock.Now())
 	if !changed {
 		return nil
 	}
-	return r.statuses.template(ctx, t, &next)
+	return r.statuses.template(ctx, t, next)
 }
 
 func namesOf(states []policycache.State) []string {

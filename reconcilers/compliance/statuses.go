@@ -25,12 +25,7 @@ type statuses interface {
 type apiServer struct{ writer *statuswriter.Writer }
 
 func (s apiServer) template(ctx context.Context, t *templatecache.Template, condition *metav1.Condition) error {
-	// Without the empty list, the API server would store null for conditions that have no other writer, and reject it.
-	conditions := []metav1.Condition{}
-	if condition != nil {
-		conditions = append(conditions, *condition)
-	}
-	return s.writer.Apply(ctx, statuswriter.Template(t), fieldManager, map[string]any{"conditions": conditions})
+	return s.writer.Condition(ctx, statuswriter.Template(t), fieldManager, condition)
 }
 
 func (s apiServer) policy(ctx context.Context, name string, templates *v1alpha1.PolicyTemplates) error {

@@ -3,8 +3,6 @@ package proofs
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +18,7 @@ import (
 	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/policies/proof"
 	"github.com/vmstencil/stencil/policies/sample"
+	"github.com/vmstencil/stencil/reconcilers/internal/fingerprint"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/template"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
@@ -34,7 +33,7 @@ type Evaluator interface {
 type subject struct {
 	*templatecache.Template
 	compiled *template.Compiled
-	metadata digest
+	metadata fingerprint.Fingerprint
 }
 
 // question identifies a question.
@@ -46,7 +45,7 @@ type question struct {
 // basis is what the results of a question depend on besides the policies and the instance types.
 type basis struct {
 	compiled                         *template.Compiled
-	templateMetadata, namespace      digest
+	templateMetadata, namespace      fingerprint.Fingerprint
 	templateVersion, approvalVersion int64
 }
 
@@ -55,8 +54,8 @@ type answer struct {
 	basis
 	// varies means that a parameter has several values, with the approval or without it.
 	varies bool
-	// sizes are digests of the instance types and preferences that were read, which did not differ when sizesChanged was open.
-	sizes        map[size]digest
+	// sizes are fingerprints of the instance types and preferences that were read, which did not differ when sizesChanged was open.
+	sizes        map[size]fingerprint.Fingerprint
 	sizesChanged <-chan struct{}
 	// decided are the results, by name of the policy.
 	decided []*decided
@@ -107,7 +106,7 @@ func (c *check) answer(ctx context.Context, s subject, a *approval.Approval, at 
 	if !found || before.basis != is || !c.sizesCurrent(ctx, before) {
 		unlimited := q
 		unlimited.Approval = nil
-		before = &answer{basis: is, varies: q.Varies() || a != nil && unlimited.Varies(), sizes: map[size]digest{}}
+		before = &answer{basis: is, varies: q.Varies() || a != nil && unlimited.Varies(), sizes: map[size]fingerprint.Fingerprint{}}
 	}
 	next := &answer{basis: is, varies: before.varies, sizes: before.sizes, sizesChanged: c.sizesChanged}
 	c.fresh[key] = next
@@ -218,7 +217,7 @@ func (r redacting) Evaluate(ctx context.Context, entries []policyset.Entry, in *
 // recorder records which instance types and preferences are read.
 type recorder struct {
 	sizing.Resolver
-	seen map[size]digest
+	seen map[size]fingerprint.Fingerprint
 }
 
 // Resolve implements sizing.Resolver.
@@ -226,7 +225,7 @@ func (r recorder) Resolve(ctx context.Context, reference sizing.Reference) (map[
 	object, err := r.Resolver.Resolve(ctx, reference)
 	at := size{reference.Kind, reference.Namespace, reference.Name, reference.Revision}
 	if _, known := r.seen[at]; !known {
-		r.seen[at] = sizeDigest(object, err)
+		r.seen[at] = fingerprintOf(object, err)
 	}
 	return object, err
 }
@@ -238,22 +237,16 @@ func (c *check) sizesCurrent(ctx context.Context, a *answer) bool {
 	}
 	for at, before := range a.sizes {
 		object, err := c.sizes.Resolve(ctx, sizing.Reference{Kind: at.kind, Namespace: at.namespace, Name: at.name, Revision: at.revision})
-		if sizeDigest(object, err) != before {
+		if fingerprintOf(object, err) != before {
 			return false
 		}
 	}
 	return true
 }
 
-func sizeDigest(object map[string]any, err error) digest {
+func fingerprintOf(object map[string]any, err error) fingerprint.Fingerprint {
 	if err != nil {
-		return sum([]byte(err.Error()))
+		return fingerprint.Of(err.Error())
 	}
-	raw, err := json.Marshal(object)
-	if err != nil {
-		panic(fmt.Sprintf("encoding an object of the cluster as JSON: %v", err))
-	}
-	return sum(raw)
+	return fingerprint.Of(object)
 }
-
-func sum(raw []byte) digest { return sha256.Sum256(raw) }

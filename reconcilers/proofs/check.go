@@ -2,7 +2,6 @@ package proofs
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -14,6 +13,7 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
+	"github.com/vmstencil/stencil/reconcilers/internal/fingerprint"
 	"github.com/vmstencil/stencil/rego"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
@@ -92,7 +92,7 @@ func (c *check) template(ctx context.Context, t *templatecache.Template) (*metav
 	}
 	limited, cancel := context.WithTimeout(ctx, c.limits.template)
 	defer cancel()
-	s := subject{Template: t, compiled: compiled, metadata: digestOf(t.Labels(), t.Annotations())}
+	s := subject{Template: t, compiled: compiled, metadata: fingerprint.Of(t.Labels(), t.Annotations())}
 	approvable := approval.Template{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels(), Digest: compiled.Digest()}
 	name := t.Namespace + "/" + t.Name
 	var all findings
@@ -148,13 +148,4 @@ func (a *checkedApproval) approves(t approval.Template) bool {
 
 func (a *checkedApproval) condition() *metav1.Condition {
 	return a.found.condition(a.Generation(), "no policy denies a VirtualMachine that this approval approves")
-}
-
-// digestOf identifies labels and annotations.
-func digestOf(maps ...map[string]string) digest {
-	raw, err := json.Marshal(maps)
-	if err != nil {
-		panic(fmt.Sprintf("encoding strings as JSON: %v", err))
-	}
-	return sum(raw)
 }

@@ -2,7 +2,6 @@ package proofs
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -63,13 +62,13 @@ func (f *findings) condition(generation int64, compliant string) *metav1.Conditi
 	denied, failed, undecided := f.sentences(proof.Counterexample), f.sentences(proof.Failed), append(f.sentences(proof.Undecided), f.open...)
 	switch {
 	case len(denied) > 0:
-		return is(metav1.ConditionFalse, v1beta1.ReasonPolicyViolations, list(denied))
+		return is(metav1.ConditionFalse, v1beta1.ReasonPolicyViolations, excerpt.Sentences(denied, maximumNamed))
 	case len(failed) > 0:
-		return is(metav1.ConditionUnknown, v1beta1.ReasonNotEvaluated, list(failed))
+		return is(metav1.ConditionUnknown, v1beta1.ReasonNotEvaluated, excerpt.Sentences(failed, maximumNamed))
 	case len(undecided) > 0:
-		return is(metav1.ConditionUnknown, v1beta1.ReasonNotDecided, "no VirtualMachine that is denied was found, but not all were decided: "+list(undecided))
+		return is(metav1.ConditionUnknown, v1beta1.ReasonNotDecided, "no VirtualMachine that is denied was found, but not all were decided: "+excerpt.Sentences(undecided, maximumNamed))
 	default:
-		return is(metav1.ConditionTrue, v1beta1.ReasonCompliant, list(append([]string{compliant}, f.sentences(proof.Holds)...)))
+		return is(metav1.ConditionTrue, v1beta1.ReasonCompliant, excerpt.Sentences(append([]string{compliant}, f.sentences(proof.Holds)...), maximumNamed))
 	}
 }
 
@@ -154,12 +153,3 @@ func (f *finding) assignments() string {
 
 // maximumValue is the maximum length of a value in a message, in bytes.
 const maximumValue = 128
-
-// list joins the first sentences.
-func list(sentences []string) string {
-	text := strings.Join(sentences[:min(len(sentences), maximumNamed)], "; ")
-	if more := len(sentences) - maximumNamed; more > 0 {
-		text += fmt.Sprintf("; and %d more", more)
-	}
-	return text
-}

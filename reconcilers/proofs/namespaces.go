@@ -2,20 +2,17 @@ package proofs
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/labels"
 
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	"github.com/vmstencil/stencil/reconcilers/internal/fingerprint"
 	"github.com/vmstencil/stencil/rego"
 )
 
 // maximumNamespaces is the maximum number of namespaces that are decided for a template and an approval.
 const maximumNamespaces = 8
-
-// digest identifies what policies may read of a namespace.
-type digest [sha256.Size]byte
 
 // distinction compares namespaces as the policies do: by the labels that select policies, and by what policies read of input.namespace and
 // input.request.namespace. The name of the namespace in input.object does not count.
@@ -38,14 +35,14 @@ func distinctionOf(set *policyset.Set) *distinction {
 	return d
 }
 
-// read returns a digest of what the policies read of a namespace.
-func (d *distinction) read(namespace rego.Namespace) (digest, error) {
+// read returns a fingerprint of what the policies read of a namespace.
+func (d *distinction) read(namespace rego.Namespace) (fingerprint.Fingerprint, error) {
 	if d.reads.Empty() {
-		return digest{}, nil
+		return fingerprint.Fingerprint{}, nil
 	}
 	input, err := rego.NewInput(rego.Document{Namespace: namespace, Request: rego.Request{Namespace: namespace.Name}})
 	if err != nil {
-		return digest{}, fmt.Errorf("showing namespace %s to policies: %w", namespace.Name, err)
+		return fingerprint.Fingerprint{}, fmt.Errorf("showing namespace %s to policies: %w", namespace.Name, err)
 	}
 	return d.reads.Digest(input), nil
 }
@@ -62,7 +59,7 @@ func (d *distinction) class(at place) string {
 // place is a namespace in which a question is decided.
 type place struct {
 	rego.Namespace
-	read digest
+	read fingerprint.Fingerprint
 }
 
 // places are the namespaces of an approval.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -164,17 +163,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 
 // write writes a condition that differs from the stored one.
 func (r *Reconciler) write(ctx context.Context, object statuswriter.Object, stored []metav1.Condition, condition *metav1.Condition) error {
-	if condition == nil {
-		if meta.FindStatusCondition(stored, v1beta1.ConditionPolicyCompliantForAllValues) == nil {
-			return nil
-		}
-		return r.statuses.write(ctx, object, nil)
-	}
-	next, changed := statuswriter.Transition(stored, *condition, r.options.Clock.Now())
+	next, changed := statuswriter.Change(stored, v1beta1.ConditionPolicyCompliantForAllValues, condition, r.options.Clock.Now())
 	if !changed {
 		return nil
 	}
-	return r.statuses.write(ctx, object, &next)
+	return r.statuses.write(ctx, object, next)
 }
 
 func sorted(templates []*templatecache.Template) []*templatecache.Template {

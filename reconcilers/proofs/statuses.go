@@ -21,10 +21,5 @@ type statuses interface {
 type apiServer struct{ writer *statuswriter.Writer }
 
 func (s apiServer) write(ctx context.Context, object statuswriter.Object, condition *metav1.Condition) error {
-	// Without the empty list, the API server would store null for conditions that have no other writer, and reject it.
-	conditions := []metav1.Condition{}
-	if condition != nil {
-		conditions = append(conditions, *condition)
-	}
-	return s.writer.Apply(ctx, object, fieldManager, map[string]any{"conditions": conditions})
+	return s.writer.Condition(ctx, object, fieldManager, condition)
 }

@@ -22,3 +22,13 @@ func Transition(stored []metav1.Condition, condition metav1.Condition, now time.
 		before.ObservedGeneration != condition.ObservedGeneration
 	return condition, changed
 }
+
+// Change returns what to write of the condition of a type, nil to remove it. changed is false if it is stored like this. condition has no time of its last
+// transition; it may be nil.
+func Change(stored []metav1.Condition, of string, condition *metav1.Condition, now time.Time) (next *metav1.Condition, changed bool) {
+	if condition == nil {
+		return nil, meta.FindStatusCondition(stored, of) != nil
+	}
+	written, changed := Transition(stored, *condition, now)
+	return &written, changed
+}

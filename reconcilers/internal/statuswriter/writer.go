@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -100,4 +101,14 @@ func (w *Writer) Apply(ctx context.Context, object Object, owner string, status 
 		return nil
 	}
 	return fmt.Errorf("writing the status of %s: %w", object, err)
+}
+
+// Condition writes a condition, the only one of its owner, or removes it if it is nil.
+func (w *Writer) Condition(ctx context.Context, object Object, owner string, condition *metav1.Condition) error {
+	// Without the empty list, the API server would store null for conditions that have no other writer, and reject it.
+	conditions := []metav1.Condition{}
+	if condition != nil {
+		conditions = append(conditions, *condition)
+	}
+	return w.Apply(ctx, object, owner, map[string]any{"conditions": conditions})
 }
