@@ -9,9 +9,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // DiskFile is the raw disk in a volume of mode Filesystem, where CDI and KubeVirt look for it.
@@ -46,11 +48,19 @@ func (d *Driver) DiskPath(ctx context.Context, namespace, claim string) (string,
 }
 
 // WriteDisk replaces the raw disk in the volume of a bound claim. It is a writer for tests and stands for CDI's importer, which needs cgo and does not run
-// on a plane: nothing is downloaded, converted or verified. The disk is as large as the volume, and blocks of zeros become holes.
+// on a plane: nothing is downloaded, converted or verified. The disk is as large as the volume, and blocks of zeros become holes. WriteDisk waits up to a
+// minute for the volume: CDI calls a DataVolume Succeeded when its populator has ended, which can be before the claim has the volume.
 func (d *Driver) WriteDisk(ctx context.Context, namespace, claim string, content io.Reader) (err error) {
-	volume, err := d.volumeOf(ctx, namespace, claim)
+	var volume *corev1.PersistentVolume
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		var err error
+		if volume, err = d.volumeOf(ctx, namespace, claim); errors.Is(err, errUnbound) {
+			return false, nil
+		}
+		return err == nil, err
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("waiting for the volume of the claim %s/%s: %w", namespace, claim, err)
 	}
 	path, err := d.DiskPath(ctx, namespace, claim)
 	if err != nil {
@@ -79,6 +89,9 @@ func Pattern(url string) io.Reader {
 	return io.LimitReader(rand.NewChaCha8(sha256.Sum256([]byte(url))), patternSize)
 }
 
+// errUnbound says that a claim has no volume.
+var errUnbound = errors.New("is not bound to a volume yet")
+
 // volumeOf returns the volume of a bound claim.
 func (d *Driver) volumeOf(ctx context.Context, namespace, claim string) (*corev1.PersistentVolume, error) {
 	found, err := d.kube.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, claim, metav1.GetOptions{})
@@ -86,7 +99,7 @@ func (d *Driver) volumeOf(ctx context.Context, namespace, claim string) (*corev1
 		return nil, fmt.Errorf("reading the claim %s/%s: %w", namespace, claim, err)
 	}
 	if found.Spec.VolumeName == "" {
-		return nil, fmt.Errorf("the claim %s/%s is not bound to a volume yet", namespace, claim)
+		return nil, fmt.Errorf("the claim %s/%s %w", namespace, claim, errUnbound)
 	}
 	return d.ownVolume(ctx, found.Spec.VolumeName)
 }
