@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -104,7 +105,8 @@ func (a *Artifact) Blobs() []v1.Descriptor {
 	return all
 }
 
-// Encode makes an artifact. Of the layers of the disks, Size and Digest are read.
+// Encode makes an artifact. Of the layers of the disks, Size and Digest are read. Spaces at the end of the manifest make its length independent of their
+// sizes, so that CreateTar can write it after them.
 func Encode(kind Kind, config []byte, disks []Disk) (*Artifact, error) {
 	manifest := v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: kind.ArtifactType(), Config: Describe(kind.ConfigType(), config), Layers: []v1.Descriptor{}}
 	for _, disk := range disks {
@@ -115,6 +117,10 @@ func Encode(kind Kind, config []byte, disks []Disk) (*Artifact, error) {
 	raw, err := json.Marshal(manifest)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the manifest: %w", err)
+	}
+	const longest = len("9223372036854775807")
+	for _, disk := range disks {
+		raw = append(raw, strings.Repeat(" ", max(longest-len(strconv.FormatInt(disk.Layer.Size, 10)), 0))...)
 	}
 	return Decode(raw)
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -223,6 +224,63 @@ func TestWhatIsWrittenIsInKubeVirtsOrderAndIsRead(t *testing.T) {
 		if _, err := write(func(oci.Disk) string { return content }); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("error %v, want %q", err, what)
 		}
+	}
+}
+
+// TestAnArchiveInOnePassHasTheBytesOfTheOther also has disks that are equal: each is one blob, and nothing of the others remains.
+func TestAnArchiveInOnePassHasTheBytesOfTheOther(t *testing.T) {
+	large := strings.Repeat("0123456789", 300_001)
+	for _, contents := range [][]string{nil, {"compressed"}, {"compressed", "another", "compressed"}, {strings.Repeat("x", 512), large, large}} {
+		all := disks(contents...)
+		artifact, err := oci.Encode(oci.VirtualMachineTemplate, []byte(config), all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		number := func(d oci.Disk) int { return slices.IndexFunc(all, func(o oci.Disk) bool { return o.Name == d.Name }) }
+		var want bytes.Buffer
+		if err := oci.WriteTar(&want, artifact, []byte(config), "amd64", func(w io.Writer, d oci.Disk) error {
+			_, err := io.WriteString(w, contents[number(d)])
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		unknown := slices.Clone(all)
+		for i := range unknown {
+			unknown[i].Layer = v1.Descriptor{}
+		}
+		file, err := os.Create(filepath.Join(t.TempDir(), "a.tar"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		made, err := oci.CreateTar(file, oci.VirtualMachineTemplate, []byte(config), "amd64", unknown, func(w io.Writer, i int) (v1.Descriptor, error) {
+			_, err := io.WriteString(w, contents[i])
+			return all[i].Layer, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(artifact, made); diff != "" {
+			t.Errorf("artifact (-want +got):\n%s", diff)
+		}
+		if got, err := os.ReadFile(file.Name()); err != nil || !bytes.Equal(got, want.Bytes()) {
+			t.Errorf("%d disks: %v; %d bytes, want %d", len(contents), err, len(got), want.Len())
+		}
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "a.tar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := oci.CreateTar(file, oci.VirtualMachineTemplate, []byte(config), "amd64", disks("abc"), func(w io.Writer, _ int) (v1.Descriptor, error) {
+		_, err := io.WriteString(w, "ab")
+		return disks("abc")[0].Layer, err
+	}); err == nil || err.Error() != "writing the disk disk0: 2 bytes were written of a layer of 3" {
+		t.Errorf("error %v", err)
+	}
+	errDisk := errors.New("the disk has gone")
+	if _, err := oci.CreateTar(file, oci.VirtualMachineTemplate, []byte(config), "amd64", disks("a"), func(io.Writer, int) (v1.Descriptor, error) { return v1.Descriptor{}, errDisk }); !errors.Is(err, errDisk) || !strings.HasPrefix(err.Error(), "writing the disk disk0: ") {
+		t.Errorf("error %v", err)
 	}
 }
 

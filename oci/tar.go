@@ -2,6 +2,7 @@ package oci
 
 import (
 	"archive/tar"
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -185,27 +187,9 @@ func (a *Artifact) Index(architecture string) ([]byte, error) {
 // WriteTar writes a layout as tar archive, in the order of KubeVirt's: what describes the layers comes before them. layer writes the content of one;
 // another content than the artifact describes is an error.
 func WriteTar(w io.Writer, a *Artifact, config []byte, architecture string, layer func(w io.Writer, disk Disk) error) error {
-	index, err := a.Index(architecture)
-	if err != nil {
-		return fmt.Errorf("encoding the index: %w", err)
-	}
 	archive := tar.NewWriter(w)
-	small := func(name string, content []byte) error {
-		if err := header(archive, name, int64(len(content))); err != nil {
-			return err
-		}
-		_, err := archive.Write(content)
+	if err := writeHead(archive, a, config, architecture); err != nil {
 		return err
-	}
-	for _, step := range []func() error{
-		func() error { return small(LayoutFile, []byte(`{"imageLayoutVersion":"`+layoutVersion+`"}`)) },
-		func() error { return small(indexFile, index) },
-		func() error { return small(BlobName(a.Descriptor.Digest), a.Manifest) },
-		func() error { return small(BlobName(a.Config.Digest), config) },
-	} {
-		if err := step(); err != nil {
-			return fmt.Errorf("writing the archive: %w", err)
-		}
 	}
 	written := map[v1.Hash]bool{}
 	for _, disk := range a.Disks {
@@ -234,6 +218,122 @@ func WriteTar(w io.Writer, a *Artifact, config []byte, architecture string, laye
 	return archive.Close()
 }
 
+// File is what CreateTar writes to, such as *os.File.
+type File interface {
+	io.WriteSeeker
+	Truncate(size int64) error
+}
+
+// CreateTar writes the archive that WriteTar writes, of an artifact as Encode makes it, in one pass over the disks: layer writes disk i, and returns the
+// size and the digest of the layer, which need not be known before. What precedes the layers is written after them. w is empty.
+func CreateTar(w File, kind Kind, config []byte, architecture string, disks []Disk, layer func(w io.Writer, i int) (v1.Descriptor, error)) (*Artifact, error) {
+	disks = slices.Clone(disks)
+	for i := range disks {
+		// It is as long as any other.
+		disks[i].Layer = Describe(DiskType, []byte{0})
+	}
+	a, err := Encode(kind, config, disks)
+	if err != nil {
+		return nil, err
+	}
+	var head bytes.Buffer
+	archive := tar.NewWriter(&head)
+	if err := errors.Join(writeHead(archive, a, config, architecture), archive.Flush()); err != nil {
+		return nil, err
+	}
+	end := int64(head.Len())
+	written := map[v1.Hash]bool{}
+	for i := range disks {
+		after, err := placeLayer(w, end, &disks[i], func(w io.Writer) (v1.Descriptor, error) { return layer(w, i) })
+		if err != nil {
+			return nil, fmt.Errorf("writing the disk %s: %w", disks[i].Name, err)
+		}
+		// The next member replaces one that there is already.
+		if !written[disks[i].Layer.Digest] {
+			written[disks[i].Layer.Digest] = true
+			end = after
+		}
+	}
+	if a, err = Encode(kind, config, disks); err != nil {
+		return nil, err
+	}
+	if _, err := w.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("writing the archive: %w", err)
+	}
+	archive = tar.NewWriter(w)
+	if err := errors.Join(writeHead(archive, a, config, architecture), archive.Flush(), w.Truncate(end)); err != nil {
+		return nil, err
+	}
+	if _, err := w.Seek(end, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("writing the archive: %w", err)
+	}
+	return a, tar.NewWriter(w).Close()
+}
+
+// placeLayer writes a layer at an offset, behind the room for its header, and then the header. It returns the end of the member.
+func placeLayer(w io.WriteSeeker, offset int64, disk *Disk, content func(w io.Writer) (v1.Descriptor, error)) (end int64, err error) {
+	start := offset + tarBlock
+	if _, err := w.Seek(start, io.SeekStart); err != nil {
+		return 0, err
+	}
+	buffered := bufio.NewWriterSize(w, 1<<20)
+	if disk.Layer, err = content(buffered); err != nil {
+		return 0, err
+	}
+	if err := buffered.Flush(); err != nil {
+		return 0, err
+	}
+	last, err := w.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0, err
+	}
+	if last-start != disk.Layer.Size {
+		return 0, fmt.Errorf("%d bytes were written of a layer of %d", last-start, disk.Layer.Size)
+	}
+	// The content ends with a block.
+	end = start + (disk.Layer.Size+tarBlock-1)/tarBlock*tarBlock
+	if _, err := w.Write(make([]byte, end-last)); err != nil {
+		return 0, err
+	}
+	if _, err := w.Seek(offset, io.SeekStart); err != nil {
+		return 0, err
+	}
+	return end, header(tar.NewWriter(w), BlobName(disk.Layer.Digest), disk.Layer.Size)
+}
+
+// writeHead writes the members that describe the layers.
+func writeHead(archive *tar.Writer, a *Artifact, config []byte, architecture string) error {
+	index, err := a.Index(architecture)
+	if err != nil {
+		return fmt.Errorf("encoding the index: %w", err)
+	}
+	for _, small := range []struct {
+		name    string
+		content []byte
+	}{
+		{LayoutFile, []byte(`{"imageLayoutVersion":"` + layoutVersion + `"}`)},
+		{indexFile, index},
+		{BlobName(a.Descriptor.Digest), a.Manifest},
+		{BlobName(a.Config.Digest), config},
+	} {
+		if err := header(archive, small.name, int64(len(small.content))); err != nil {
+			return fmt.Errorf("writing the archive: %w", err)
+		}
+		if _, err := archive.Write(small.content); err != nil {
+			return fmt.Errorf("writing the archive: %w", err)
+		}
+	}
+	return nil
+}
+
+// tarBlock is the size in bytes of a header, and what contents are filled up to.
+const tarBlock = 512
+
+// header writes the header of a member. It is one block: of ustar, and GNU's for more than 8 GiB.
 func header(archive *tar.Writer, name string, size int64) error {
-	return archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644})
+	format := tar.FormatUSTAR
+	if size > 1<<33-1 {
+		format = tar.FormatGNU
+	}
+	return archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, Format: format})
 }

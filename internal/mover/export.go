@@ -1,18 +1,15 @@
 package mover
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/internal/packing"
@@ -126,28 +123,12 @@ func (m *Mover) openDisks() (disks []packing.Disk, closeDisks func(), err error)
 	return disks, closeDisks, nil
 }
 
-// meter reports the progress of a disk: it is read once for its size or digest, and once when it is written.
-func (m *Mover) meter(d packing.Disk, pass packing.Pass, total int64) (func(done int64), func()) {
+// meter reports the progress of a disk.
+func (m *Mover) meter(d packing.Disk, total int64) (func(done int64), func()) {
 	update := m.report.disk(d.Name)
-	var before int64
-	update(func(p *transfer.Progress) {
-		if pass == packing.Measuring || d.CDROM {
-			p.Done, p.Total = 0, total
-			if !d.CDROM {
-				p.Total = 2 * total
-			}
-			return
-		}
-		before = total
-		p.Done, p.Total = total, 2*total
-	})
-	var most atomic.Int64
+	update(func(p *transfer.Progress) { p.Done, p.Total = 0, total })
 	return func(done int64) {
-		if done <= most.Load() {
-			return
-		}
-		most.Store(done)
-		update(func(p *transfer.Progress) { p.Done = max(p.Done, min(before+done, p.Total)) })
+		update(func(p *transfer.Progress) { p.Done = max(p.Done, min(done, p.Total)) })
 	}, func() {}
 }
 
@@ -162,10 +143,10 @@ func (m *Mover) pack(ctx context.Context, disks []packing.Disk) (*result, error)
 		return nil, failed(transfer.ReasonInvalidTask, false, "the template of the task: %v", err)
 	}
 	r := &result{File: m.Task.Package.File}
-	var write func(ctx context.Context, w io.Writer) error
+	var write func(ctx context.Context, file *os.File) error
 	switch m.Task.Package.Format {
 	case v1beta1.ExportOVA, "":
-		made, err := packing.NewOVA(ctx, t, vm, disks, m.meter)
+		made, err := packing.NewOVA(t, vm, disks, m.meter)
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +155,7 @@ func (m *Mover) pack(ctx context.Context, disks []packing.Disk) (*result, error)
 		}
 		write = made.Write
 	case v1beta1.ExportOCI:
-		made, err := packing.NewOCI(ctx, t, vm, disks, m.meter)
+		made, err := packing.NewOCI(t, vm, disks, m.meter)
 		if err != nil {
 			return nil, err
 		}
@@ -188,39 +169,21 @@ func (m *Mover) pack(ctx context.Context, disks []packing.Disk) (*result, error)
 	return r, nil
 }
 
-// digesting is a writer that computes the digest of what it writes.
-type digesting struct {
-	to  io.Writer
-	sum hash.Hash
-	n   int64
-}
-
-func (d *digesting) Write(p []byte) (int, error) {
-	n, err := d.to.Write(p)
-	d.sum.Write(p[:n])
-	d.n += int64(n)
-	return n, err
-}
-
 // write writes the file, and then the result beside it.
-func (m *Mover) write(ctx context.Context, r *result, content func(ctx context.Context, w io.Writer) error) (err error) {
+func (m *Mover) write(ctx context.Context, r *result, content func(ctx context.Context, file *os.File) error) (err error) {
 	path := m.packagePath()
 	file, err := os.OpenFile(path+partial, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	to := &digesting{to: file, sum: sha256.New()}
-	buffered := bufio.NewWriterSize(to, 1<<20)
-	if err = content(ctx, buffered); err == nil {
-		err = buffered.Flush()
-	}
-	if err == nil {
-		err = file.Sync()
+	sum := sha256.New()
+	if err = content(ctx, file); err == nil {
+		r.Size, err = complete(ctx, file, sum)
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return errors.Join(err, os.Remove(path+partial))
 	}
-	r.Digest, r.Size = textOf(to.sum), to.n
+	r.Digest = textOf(sum)
 	m.report.change(func(s *transfer.State) {
 		for i := range s.Disks {
 			s.Disks[i].Done = s.Disks[i].Total
@@ -240,4 +203,14 @@ func (m *Mover) write(ctx context.Context, r *result, content func(ctx context.C
 		return err
 	}
 	return os.Rename(path+partial, path)
+}
+
+// complete makes the content of a file durable while its digest is computed, and returns its size.
+func complete(ctx context.Context, file *os.File, sum io.Writer) (size int64, err error) {
+	synced := make(chan error)
+	go func() { synced <- file.Sync() }()
+	if _, err = file.Seek(0, io.SeekStart); err == nil {
+		size, err = io.CopyBuffer(struct{ io.Writer }{sum}, &interruptible{ctx, file}, make([]byte, 1<<20))
+	}
+	return size, errors.Join(err, <-synced)
 }

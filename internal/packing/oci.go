@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -18,27 +19,17 @@ import (
 
 // OCI is the archive of a layout that can be written.
 type OCI struct {
-	*oci.Artifact
 	Warnings []string
 
 	config       []byte
 	architecture string
-	// layers are by the names of the disks in the artifact.
-	layers map[string]*layer
+	disks        []oci.Disk
+	// layers are those of the disks.
+	layers []func(ctx context.Context, w io.Writer) (*rawzstd.Layout, error)
 }
 
-// layer is a disk.
-type layer struct {
-	disk    Disk
-	encoder *rawzstd.Encoder
-	layout  *rawzstd.Layout
-	total   int64
-	meter   Meter
-	done    func(int64)
-}
-
-// NewOCI makes an artifact of a template, a VirtualMachine that it renders, and its disks, of which digests are computed.
-func NewOCI(ctx context.Context, t *v1beta1.VirtualMachineTemplate, vm map[string]any, disks []Disk, meter Meter) (*OCI, error) {
+// NewOCI makes an artifact of a template, a VirtualMachine that it renders, and its disks. It reads no data.
+func NewOCI(t *v1beta1.VirtualMachineTemplate, vm map[string]any, disks []Disk, meter Meter) (*OCI, error) {
 	t = t.DeepCopy()
 	t.APIVersion, t.Kind = v1beta1.GroupVersion.String(), string(oci.VirtualMachineTemplate)
 	raw, err := json.Marshal(t)
@@ -49,7 +40,7 @@ func NewOCI(ctx context.Context, t *v1beta1.VirtualMachineTemplate, vm map[strin
 	if err != nil {
 		return nil, err
 	}
-	o := &OCI{architecture: resource.Architecture(), layers: map[string]*layer{}}
+	o := &OCI{architecture: resource.Architecture()}
 	if o.config, err = resource.Encode(); err != nil {
 		return nil, err
 	}
@@ -57,12 +48,12 @@ func NewOCI(ctx context.Context, t *v1beta1.VirtualMachineTemplate, vm map[strin
 	for _, from := range conversion.Sources(t, vm) {
 		claims[from.Volume] = from.Claim
 	}
-	// One for all disks and both passes, for its memory.
+	// One for all disks, for its memory.
 	compressor, err := rawzstd.NewCompressor(0)
 	if err != nil {
 		return nil, err
 	}
-	var made []oci.Disk
+	names := map[string]bool{}
 	for _, d := range disks {
 		claim := claims[d.Volume]
 		if claim == "" {
@@ -70,47 +61,51 @@ func NewOCI(ctx context.Context, t *v1beta1.VirtualMachineTemplate, vm map[strin
 			continue
 		}
 		name := oci.Claim{Name: claim}.Disk()
-		if o.layers[name] != nil {
+		if names[name] {
 			// Two volumes are copies of one claim.
 			continue
 		}
-		l := &layer{disk: d, meter: meter}
-		if err := l.measure(ctx, compressor); err != nil {
+		names[name] = true
+		layer, err := layer(d, compressor, meter)
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", d.Name, err)
 		}
-		o.layers[name] = l
-		made = append(made, oci.Disk{Name: name, Size: d.Size, Layer: v1.Descriptor{Size: l.layout.Size, Digest: v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(l.layout.Digest[:])}}})
+		o.layers = append(o.layers, layer)
+		o.disks = append(o.disks, oci.Disk{Name: name, Size: d.Size})
 	}
-	o.Artifact, err = oci.Encode(oci.VirtualMachineTemplate, o.config, made)
-	return o, err
+	return o, nil
 }
 
-// measure computes size and digest.
-func (l *layer) measure(ctx context.Context, compressor *rawzstd.Compressor) error {
-	image, err := disk.OpenRaw(l.disk.Content, l.disk.Size)
+func layer(d Disk, compressor *rawzstd.Compressor, meter Meter) (func(ctx context.Context, w io.Writer) (*rawzstd.Layout, error), error) {
+	image, err := disk.OpenRaw(d.Content, d.Size)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if l.total, err = disk.Stored(image); err != nil {
-		return err
+	total, err := disk.Stored(image)
+	if err != nil {
+		return nil, err
 	}
-	if l.encoder, err = compressor.Encoder(image, func(done int64) { l.done(done) }); err != nil {
-		return err
+	var progress func(done int64)
+	encoder, err := compressor.Encoder(image, func(done int64) { progress(done) })
+	if err != nil {
+		return nil, err
 	}
-	var end func()
-	l.done, end = l.meter(l.disk, Measuring, l.total)
-	defer end()
-	l.layout, err = l.encoder.Layout(ctx)
-	return err
+	return func(ctx context.Context, w io.Writer) (*rawzstd.Layout, error) {
+		var end func()
+		progress, end = meter(d, total)
+		defer end()
+		return encoder.Write(ctx, w)
+	}, nil
 }
 
-// Write writes the archive.
-func (o *OCI) Write(ctx context.Context, w io.Writer) error {
-	return oci.WriteTar(w, o.Artifact, o.config, o.architecture, func(w io.Writer, d oci.Disk) error {
-		l := o.layers[d.Name]
-		var end func()
-		l.done, end = l.meter(l.disk, Writing, l.total)
-		defer end()
-		return l.encoder.WriteFrom(ctx, w, l.layout, 0)
+// Write writes the archive to an empty file.
+func (o *OCI) Write(ctx context.Context, file *os.File) error {
+	_, err := oci.CreateTar(file, oci.VirtualMachineTemplate, o.config, o.architecture, o.disks, func(w io.Writer, i int) (v1.Descriptor, error) {
+		made, err := o.layers[i](ctx, w)
+		if err != nil {
+			return v1.Descriptor{}, err
+		}
+		return v1.Descriptor{Size: made.Size, Digest: v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(made.Digest[:])}}, nil
 	})
+	return err
 }

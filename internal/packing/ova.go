@@ -1,7 +1,6 @@
 package packing
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -27,124 +26,83 @@ type Disk struct {
 	Size    int64
 }
 
-// Pass is what a disk is read for: all data is compressed twice, because its size, or its digest, comes before it in a package.
-type Pass string
-
-// The passes.
-const (
-	Measuring Pass = "measuring"
-	Writing   Pass = "writing"
-)
-
-// Meter begins the progress of a pass over a disk, of total bytes of data. end is called after it.
-type Meter func(d Disk, pass Pass, total int64) (progress func(done int64), end func())
-
-// packed is a disk of an OVA.
-type packed struct {
-	conversion.ExportDisk
-	// write writes the file's bytes.
-	write func(ctx context.Context, w io.Writer) error
-}
+// Meter begins the progress of a disk, of total bytes of data. end is called after it.
+type Meter func(d Disk, total int64) (progress func(done int64), end func())
 
 // OVA is a package that can be written.
 type OVA struct {
+	// Exported has the sizes of files when the package is written.
 	*conversion.Exported
-	disks []packed
+	// contents write the files of the disks.
+	contents []func(ctx context.Context, w io.Writer) error
 }
 
 // NewOVA makes an OVA of a template, a VirtualMachine that it renders, see conversion.ExportOptions, and its disks. CDs stay as they are, and disks become
-// VMDK, of which the sizes are computed.
-func NewOVA(ctx context.Context, t *v1beta1.VirtualMachineTemplate, vm map[string]any, disks []Disk, meter Meter) (*OVA, error) {
+// VMDK. It reads no data.
+func NewOVA(t *v1beta1.VirtualMachineTemplate, vm map[string]any, disks []Disk, meter Meter) (*OVA, error) {
 	o := &OVA{}
 	options := conversion.ExportOptions{VM: vm}
 	for _, d := range disks {
-		each, err := pack(ctx, t.Name, d, meter)
+		each := conversion.ExportDisk{Volume: d.Volume, Capacity: d.Size, Populated: -1}
+		write, err := pack(t.Name, d, meter, &each)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", d.Name, err)
 		}
-		o.disks = append(o.disks, each)
-		options.Disks = append(options.Disks, each.ExportDisk)
+		o.contents = append(o.contents, write)
+		options.Disks = append(options.Disks, each)
 	}
 	var err error
 	o.Exported, err = conversion.Export(t, options)
 	return o, err
 }
 
-func pack(ctx context.Context, template string, d Disk, meter Meter) (p packed, err error) {
-	p.ExportDisk = conversion.ExportDisk{Volume: d.Volume, Capacity: d.Size, Populated: -1}
-	base := template + "-" + d.Volume
+// maxTemplateName bounds the part of the template in the names of files, which OVAs limit.
+const maxTemplateName = 128
+
+// pack completes a disk of the package, and returns what writes its file.
+func pack(template string, d Disk, meter Meter, to *conversion.ExportDisk) (func(ctx context.Context, w io.Writer) error, error) {
+	base := template[:min(len(template), maxTemplateName)] + "-" + d.Volume
 	image, err := disk.OpenRaw(d.Content, d.Size)
 	if err != nil {
-		return p, err
+		return nil, err
 	}
 	data, err := disk.Stored(image)
 	if err != nil {
-		return p, err
+		return nil, err
 	}
 	if d.CDROM {
-		p.File, p.Format = ovf.File{Href: base + ".iso", Size: d.Size}, ovf.FormatISO
-		p.write = func(ctx context.Context, w io.Writer) error {
-			progress, end := meter(d, Writing, d.Size)
+		to.File, to.Format = ovf.File{Href: base + ".iso"}, ovf.FormatISO
+		return func(ctx context.Context, w io.Writer) error {
+			progress, end := meter(d, d.Size)
 			defer end()
 			_, err := io.Copy(w, &interruptible{ctx: ctx, from: io.NewSectionReader(image, 0, d.Size), progress: progress})
 			return err
-		}
-		return p, nil
+		}, nil
 	}
-	// The size of the file comes before the file.
-	p.File, p.Format = ovf.File{Href: base + ".vmdk"}, ovf.FormatVMDKStream
-	encoder := func(pass Pass) (*vmdk.Encoder, func(), error) {
-		progress, end := meter(d, pass, data)
-		made, err := vmdk.NewEncoder(image, vmdk.EncodeOptions{Name: p.File.Href, Options: disk.Options{Progress: progress}})
-		return made, end, err
-	}
-	counting, end, err := encoder(Measuring)
+	to.File, to.Format = ovf.File{Href: base + ".vmdk"}, ovf.FormatVMDKStream
+	var progress func(done int64)
+	encoder, err := vmdk.NewEncoder(image, vmdk.EncodeOptions{Name: to.File.Href, Options: disk.Options{Progress: func(done int64) { progress(done) }}})
 	if err != nil {
-		end()
-		return p, err
+		return nil, err
 	}
-	layout, err := counting.Layout(ctx)
-	end()
-	if err != nil {
-		return p, err
-	}
-	p.File.Size = layout.Size()
-	p.write = func(ctx context.Context, w io.Writer) error {
-		writing, end, err := encoder(Writing)
+	return func(ctx context.Context, w io.Writer) error {
+		var end func()
+		progress, end = meter(d, data)
 		defer end()
-		if err == nil {
-			_, err = writing.Write(ctx, w)
-		}
+		_, err := encoder.Write(ctx, w)
 		return err
-	}
-	return p, nil
+	}, nil
 }
 
-// Write writes the OVA.
-func (o *OVA) Write(ctx context.Context, w io.Writer) error {
-	archive, err := ova.NewWriter(w, o.Envelope, ova.WriterOptions{Name: o.Envelope.Systems[0].ID})
-	if err != nil {
-		return err
-	}
-	for _, each := range o.disks {
-		reader, writer := io.Pipe()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			writer.CloseWithError(each.write(ctx, writer))
-		}()
-		err := archive.Add(reader)
-		// It ends a writer whose bytes are not read.
-		_ = reader.Close()
-		<-done
-		if err != nil {
-			return fmt.Errorf("%s: %w", each.File.Href, err)
+// Write writes the OVA to an empty file.
+func (o *OVA) Write(ctx context.Context, file *os.File) error {
+	return ova.Create(file, o.Envelope, ova.WriterOptions{Name: o.Envelope.Systems[0].ID}, func(w io.Writer, i int) error {
+		if i < len(o.contents) {
+			return o.contents[i](ctx, w)
 		}
-	}
-	if err := archive.Add(bytes.NewReader(o.Template)); err != nil {
+		_, err := w.Write(o.Template)
 		return err
-	}
-	return archive.Close()
+	})
 }
 
 // interruptible is a reader that ends with a context.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,11 +43,16 @@ func NewWriter(w io.Writer, e *ovf.Envelope, options WriterOptions) (*Writer, er
 	return newWriter(w, descriptor, e.Files, options)
 }
 
-// describe encodes the descriptor and checks the names and sizes.
+// describe encodes the descriptor and checks the names and sizes. Line feeds at its end make its length independent of the sizes of the files, so that
+// Create can write it after them.
 func describe(e *ovf.Envelope, options WriterOptions) ([]byte, error) {
 	var b bytes.Buffer
 	if err := ovf.Encode(&b, e); err != nil {
 		return nil, err
+	}
+	const longest = len("9223372036854775807")
+	for _, f := range e.Files {
+		b.WriteString(strings.Repeat("\n", max(longest-len(strconv.FormatInt(f.Size, 10)), 0)))
 	}
 	return b.Bytes(), checkFiles(e.Files, options)
 }
@@ -90,14 +96,18 @@ func newWriter(w io.Writer, descriptor []byte, files []ovf.File, options WriterO
 	return n, nil
 }
 
-// header is the header of a member. It is that of ustar up to 8 GiB, which every reader understands, and has a size in a PAX record beyond.
+// header is the header of a member. It is that of ustar for up to 8 GiB and short names, which every reader understands, and GNU's beyond: its length
+// depends on the name only.
 func header(name string, size int64, modified time.Time) *tar.Header {
 	format := tar.FormatUSTAR
-	if size > 1<<33-1 {
-		format = tar.FormatPAX
+	if size > 1<<33-1 || len(name) > maxUSTARName {
+		format = tar.FormatGNU
 	}
 	return &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, ModTime: modified.Truncate(time.Second), Format: format}
 }
+
+// maxUSTARName is the longest name of a member in a header of ustar. Longer ones need directories.
+const maxUSTARName = 100
 
 // member writes size bytes of r.
 func (w *Writer) member(name string, size int64, r io.Reader, listed bool) error {
@@ -185,7 +195,7 @@ func Size(e *ovf.Envelope, options WriterOptions) (int64, error) {
 	// Two blocks of zeros end an archive.
 	total := int64(2 * blockSize)
 	add := func(name string, size int64, listed bool) {
-		total += memberSize(size)
+		total += headerSize(name) + padded(size)
 		if listed {
 			manifest += int64(len(line(name, make([]byte, sha256.Size))))
 		}
@@ -207,14 +217,12 @@ func Size(e *ovf.Envelope, options WriterOptions) (int64, error) {
 	return total, nil
 }
 
-// memberSize returns the bytes that a member and its headers occupy.
-func memberSize(size int64) int64 {
-	headers := int64(blockSize)
-	if size > 1<<33-1 {
-		// A header of the PAX record, and the record.
-		headers += 2 * blockSize
+// headerSize returns the bytes of the header of a member. A long name is a member of its own before it, with a zero at its end.
+func headerSize(name string) int64 {
+	if len(name) > maxUSTARName {
+		return 2*blockSize + padded(int64(len(name))+1)
 	}
-	return headers + padded(size)
+	return blockSize
 }
 
 // Sign writes an OVA with the same descriptor and files and a new manifest and signature. The members get the name of the descriptor. It compares

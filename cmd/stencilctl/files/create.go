@@ -14,6 +14,17 @@ import (
 
 // Create writes a new file, which must not exist. It writes beside it first, so that no half of one has its name.
 func Create(path string, write func(io.Writer) error) (err error) {
+	return CreateFile(path, func(file *os.File) error {
+		buffered := bufio.NewWriterSize(file, 1<<20)
+		if err := write(buffered); err != nil {
+			return err
+		}
+		return buffered.Flush()
+	})
+}
+
+// CreateFile is Create for what writes at several places of the file.
+func CreateFile(path string, write func(*os.File) error) (err error) {
 	if err := Absent(path); err != nil {
 		return err
 	}
@@ -22,11 +33,7 @@ func Create(path string, write func(io.Writer) error) (err error) {
 		return cli.Usage(err)
 	}
 	defer func() { err = errors.Join(err, os.Remove(file.Name())) }()
-	buffered := bufio.NewWriterSize(file, 1<<20)
-	if err = write(buffered); err == nil {
-		err = buffered.Flush()
-	}
-	if err == nil {
+	if err = write(file); err == nil {
 		err = file.Chmod(0o644)
 	}
 	if err = errors.Join(err, file.Close()); err != nil {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"os"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/files"
@@ -62,11 +62,7 @@ func (c *converting) pack(ctx context.Context, folder string) (err error) {
 			return cli.Usage(err)
 		}
 	}
-	exported, err := packing.NewOVA(ctx, t.Object, vm, all, c.meter)
-	var local *fs.PathError
-	if err != nil && (ctx.Err() != nil || errors.As(err, &local)) {
-		return cli.Internal(err)
-	}
+	exported, err := packing.NewOVA(t.Object, vm, all, c.meter)
 	if err != nil {
 		return cli.Usage(err)
 	}
@@ -74,11 +70,11 @@ func (c *converting) pack(ctx context.Context, folder string) (err error) {
 	for _, note := range result.Notes {
 		fmt.Fprintln(c.streams.Err, note)
 	}
+	if err := files.CreateFile(c.outputFile, func(file *os.File) error { return exported.Write(ctx, file) }); err != nil {
+		return err
+	}
 	for _, file := range exported.Envelope.Files {
 		result.Files = append(result.Files, listed{Name: file.Href, Size: file.Size})
-	}
-	if err := files.Create(c.outputFile, func(w io.Writer) error { return exported.Write(ctx, w) }); err != nil {
-		return err
 	}
 	if !c.format.Is(cli.Table) {
 		return c.format.Write(c.streams.Out, result)
@@ -88,7 +84,7 @@ func (c *converting) pack(ctx context.Context, folder string) (err error) {
 }
 
 // meter shows how far a disk is.
-func (c *converting) meter(d packing.Disk, pass packing.Pass, total int64) (progress func(done int64), end func()) {
-	bar := files.NewMeter(c.streams, string(pass)+" "+d.Name, total)
+func (c *converting) meter(d packing.Disk, total int64) (progress func(done int64), end func()) {
+	bar := files.NewMeter(c.streams, "writing "+d.Name, total)
 	return bar.To, bar.End
 }
