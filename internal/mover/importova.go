@@ -1,8 +1,10 @@
 package mover
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"hash"
 	"io"
@@ -55,7 +57,7 @@ func (m *Mover) importDisks(ctx context.Context) error {
 	if is {
 		return m.importLayout(ctx, from)
 	}
-	i := &ovaImport{Mover: m, from: from, sum: sha256.New(), done: map[string]bool{}}
+	i := &ovaImport{Mover: m, from: from, done: map[string]bool{}}
 	return i.run(ctx)
 }
 
@@ -64,7 +66,6 @@ type ovaImport struct {
 	*Mover
 	from   origin
 	reader *ova.Reader
-	sum    hash.Hash
 	// template is that of the package, described is true once the description was compared.
 	template  []byte
 	described bool
@@ -76,7 +77,7 @@ type ovaImport struct {
 func (i *ovaImport) run(ctx context.Context) error {
 	raw := i.from.Stream(ctx)
 	defer raw.Close()
-	stream := io.TeeReader(&bounded{from: raw, left: i.mostStored()}, i.sum)
+	stream := i.summed(&bounded{from: raw, left: i.mostStored()})
 	i.reader = ova.NewReader(stream)
 	if i.Task.Verification == v1beta1.ImportVerificationSkip {
 		i.reader.SkipDigests()
@@ -105,7 +106,7 @@ func (i *ovaImport) run(ctx context.Context) error {
 	if i.Task.Verification == v1beta1.ImportVerificationRequire && i.reader.Manifest() == nil {
 		return ova.ErrNoManifest
 	}
-	if err := i.compareChecksum(stream, i.sum); err != nil {
+	if err := i.compareChecksum(stream); err != nil {
 		return err
 	}
 	if err := i.rest(ctx); err != nil {
@@ -119,12 +120,29 @@ func (i *ovaImport) run(ctx context.Context) error {
 	return nil
 }
 
+// summed is a package whose checksum is computed as it is read, if one is requested.
+type summed struct {
+	io.Reader
+	sum hash.Hash
+}
+
+func (m *Mover) summed(from io.Reader) *summed {
+	if m.Task.Checksum == "" {
+		return &summed{Reader: from}
+	}
+	sum := sha256.New()
+	return &summed{io.TeeReader(from, sum), sum}
+}
+
 // compareChecksum reads the rest of a package, which is part of its checksum, and compares the sum of all that was read with the requested one.
-func (m *Mover) compareChecksum(rest io.Reader, sum hash.Hash) error {
+func (m *Mover) compareChecksum(rest *summed) error {
 	if _, err := io.Copy(io.Discard, rest); err != nil {
 		return err
 	}
-	if got := textOf(sum); m.Task.Checksum != "" && got != m.Task.Checksum {
+	if rest.sum == nil {
+		return nil
+	}
+	if got := textOf(rest.sum); got != m.Task.Checksum {
 		return failed(transfer.ReasonChecksumMismatch, false, "the package has the digest %s, and %s is requested", got, m.Task.Checksum)
 	}
 	return nil
@@ -228,17 +246,15 @@ func (i *ovaImport) format(f *ovf.File, d transfer.Disk) (disk.Format, error) {
 	return format, nil
 }
 
-// meter counts the bytes of a file that were read, and computes their digest.
+// meter counts the bytes of a file that were read.
 type meter struct {
 	from   io.Reader
 	n      atomic.Int64
-	sum    hash.Hash
 	report func(done int64)
 }
 
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.from.Read(p)
-	m.sum.Write(p[:n])
 	m.report(m.n.Add(int64(n)))
 	return n, err
 }
@@ -247,7 +263,7 @@ func (m *meter) Read(p []byte) (int, error) {
 func (m *Mover) counted(d transfer.Disk, from io.Reader, size int64) *meter {
 	update := m.report.disk(d.Name)
 	update(func(p *transfer.Progress) { p.Done, p.Total, p.Digest = 0, size, "" })
-	return &meter{from: from, sum: sha256.New(), report: func(done int64) { update(func(p *transfer.Progress) { p.Done = done }) }}
+	return &meter{from: from, report: func(done int64) { update(func(p *transfer.Progress) { p.Done = done }) }}
 }
 
 // stream writes a disk as it passes.
@@ -260,7 +276,14 @@ func (i *ovaImport) stream(ctx context.Context, d transfer.Disk, entry *ova.Entr
 	if size < 0 {
 		size = entry.Member.Size
 	}
-	stored := i.counted(d, entry, size)
+	// The digests of a chunk are not that of the file.
+	var sum hash.Hash
+	var from io.Reader = entry
+	if entry.File.ChunkSize > 0 {
+		sum = sha256.New()
+		from = io.TeeReader(entry, sum)
+	}
+	stored := i.counted(d, from, size)
 	content, err := expand(entry, stored)
 	if err != nil {
 		return err
@@ -291,13 +314,13 @@ func (i *ovaImport) stream(ctx context.Context, d transfer.Disk, entry *ova.Entr
 	if err := t.finish(); err != nil {
 		return err
 	}
-	i.complete(d, stored)
-	return nil
-}
-
-func (i *ovaImport) complete(d transfer.Disk, stored *meter) {
 	i.done[d.Name] = true
-	i.report.disk(d.Name)(func(p *transfer.Progress) { p.Digest = textOf(stored.sum) })
+	digest := entry.Digest()
+	if sum != nil {
+		digest = sum.Sum(nil)
+	}
+	i.report.disk(d.Name)(func(p *transfer.Progress) { p.Digest = "sha256:" + hex.EncodeToString(digest) })
+	return nil
 }
 
 // expand returns the content of a file, whose stored bytes are counted.
@@ -324,7 +347,8 @@ func noStream(d transfer.Disk) error {
 }
 
 func (i *ovaImport) streamVMDK(ctx context.Context, t *target, content io.Reader) error {
-	stream, err := vmdk.NewStream(content)
+	// Digests of large reads are computed faster, and in parallel.
+	stream, err := vmdk.NewStream(bufio.NewReaderSize(content, 1<<20))
 	if err != nil {
 		return err
 	}

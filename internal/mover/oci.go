@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -246,14 +245,13 @@ func (m *Mover) planArtifact(a *artifact) (*transfer.Plan, error) {
 func (m *Mover) importLayout(ctx context.Context, from origin) error {
 	raw := from.Stream(ctx)
 	defer raw.Close()
-	sum := sha256.New()
-	stream := io.TeeReader(&bounded{from: raw, left: m.mostStored()}, sum)
+	stream := m.summed(&bounded{from: raw, left: m.mostStored()})
 	archive := oci.NewTarStream(stream)
 	done, err := m.importBlobs(ctx, archive)
 	if err != nil {
 		return err
 	}
-	if err := m.compareChecksum(stream, sum); err != nil {
+	if err := m.compareChecksum(stream); err != nil {
 		return err
 	}
 	read, err := oci.Open(archive.Files())

@@ -164,7 +164,7 @@ func TestFailedImports(t *testing.T) {
 		"another checksum": {pkg, func(_ *site, task *transfer.Task) { task.Checksum = zero },
 			transfer.Failure{Reason: transfer.ReasonChecksumMismatch, Message: "the package has the digest " + digestOf(pkg) + ", and " + zero + " is requested"}},
 		"a member that is not that of the manifest": {damage(pkg), nil,
-			transfer.Failure{Reason: transfer.ReasonManifestMismatch, Message: `OVA, member "web-tools.iso": has the SHA256 digest ` + digestOf(damagedCD())[7:] + ", and " + digestOf(toolsDisk())[7:] + " according to the manifest; it was changed or damaged"}},
+			transfer.Failure{Reason: transfer.ReasonManifestMismatch, Message: `disk tools: OVA, member "web-tools.iso": has the SHA256 digest ` + digestOf(damagedCD())[7:] + ", and " + digestOf(toolsDisk())[7:] + " according to the manifest; it was changed or damaged"}},
 		"no manifest, though it is required": {repack(t, pkg, withoutManifest), func(_ *site, task *transfer.Task) { task.Verification = v1beta1.ImportVerificationRequire },
 			transfer.Failure{Reason: transfer.ReasonManifestMissing, Message: "OVA: contains no manifest, so its content cannot be verified; create the OVA with a manifest, or import it without verification"}},
 		"another ETag than at the inspection": {pkg, func(s *site, _ *transfer.Task) { s.etag = `"two"` },

@@ -13,9 +13,9 @@ import (
 	"github.com/vmstencil/stencil/ovf"
 )
 
-// Create writes an OVA in one pass over its files, of which the sizes are not known before: the descriptor, which has them, and the header of each file
-// are written after it. content writes file i of the envelope, which gets its size; chunks are not possible. w begins at byte 0 and is empty. The bytes
-// are those that a Writer writes.
+// Create writes an OVA in one pass over its files, of which the sizes are not known before: what precedes them, and the header of each, are written after
+// them. content writes file i of the envelope, which gets its size; chunks are not possible. w begins at byte 0 and is empty. The members are those that a
+// Writer writes, but manifest and certificate follow the descriptor, so that a reader of the stream knows which digests to compute.
 func Create(w io.WriteSeeker, e *ovf.Envelope, options WriterOptions, content func(w io.Writer, i int) error) error {
 	if options.Modified.IsZero() {
 		options.Modified = time.Unix(0, 0)
@@ -26,36 +26,78 @@ func Create(w io.WriteSeeker, e *ovf.Envelope, options WriterOptions, content fu
 		}
 		e.Files[i].Size = 0
 	}
-	descriptor, err := describe(e, options)
+	end, err := headSize(e, options)
 	if err != nil {
 		return err
 	}
 	n := &Writer{options: options}
-	end := headerSize(options.Name+".ovf") + padded(int64(len(descriptor)))
 	for i := range e.Files {
 		if end, err = n.place(w, end, &e.Files[i], func(w io.Writer) error { return content(w, i) }); err != nil {
 			return err
 		}
 	}
-	files := n.manifest.String()
-	n.manifest.Reset()
-	if descriptor, err = describe(e, options); err != nil {
+	if err := n.head(w, e); err != nil {
 		return err
 	}
-	if n.archive, err = archiveAt(w, 0); err != nil {
+	archive, err := archiveAt(w, end)
+	if err == nil {
+		err = archive.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("writing the end of an OVA: %w", err)
+	}
+	return nil
+}
+
+// headSize returns the size of what precedes the files: descriptor, manifest and certificate. It does not depend on the files' sizes.
+func headSize(e *ovf.Envelope, options WriterOptions) (int64, error) {
+	descriptor, err := describe(e, options)
+	if err != nil {
+		return 0, err
+	}
+	manifest, total := int64(0), int64(0)
+	names := []string{options.Name + ".ovf"}
+	for i := range e.Files {
+		names = append(names, e.Files[i].Href)
+	}
+	for _, name := range names {
+		manifest += int64(len(line(name, make([]byte, sha256.Size))))
+	}
+	add := func(extension string, size int64) { total += headerSize(options.Name+extension) + padded(size) }
+	add(".ovf", int64(len(descriptor)))
+	add(".mf", manifest)
+	if options.Signer != nil {
+		certificate, err := options.Signer.size(options.Name + ".mf")
+		if err != nil {
+			return 0, err
+		}
+		add(".cert", certificate)
+	}
+	return total, nil
+}
+
+// head writes what precedes the files, whose digests are in the manifest.
+func (w *Writer) head(to io.WriteSeeker, e *ovf.Envelope) error {
+	descriptor, err := describe(e, w.options)
+	if err != nil {
 		return err
 	}
-	if err := n.member(options.Name+".ovf", int64(len(descriptor)), bytes.NewReader(descriptor), true); err != nil {
+	files := w.manifest.String()
+	w.manifest.Reset()
+	if w.archive, err = archiveAt(to, 0); err != nil {
 		return err
 	}
-	if err := n.archive.Flush(); err != nil {
-		return fmt.Errorf("writing the descriptor of an OVA: %w", err)
-	}
-	n.manifest.WriteString(files)
-	if n.archive, err = archiveAt(w, end); err != nil {
+	if err := w.member(w.options.Name+".ovf", int64(len(descriptor)), bytes.NewReader(descriptor), true); err != nil {
 		return err
 	}
-	return n.Close()
+	w.manifest.WriteString(files)
+	if err := w.closeManifest(); err != nil {
+		return err
+	}
+	if err := w.archive.Flush(); err != nil {
+		return fmt.Errorf("writing the manifest of an OVA: %w", err)
+	}
+	return nil
 }
 
 // archiveAt returns a writer of members from an offset on.

@@ -1,7 +1,9 @@
 package ova_test
 
 import (
+	"archive/tar"
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/vmstencil/stencil/ovf"
 	"github.com/vmstencil/stencil/ovf/ova"
@@ -32,7 +36,32 @@ func create(t *testing.T, e *ovf.Envelope, options ova.WriterOptions, content fu
 	return made, nil
 }
 
-func TestAnOVAInOnePassHasTheBytesOfTheOther(t *testing.T) {
+// members are the headers and the contents of an archive, by name, and the names in their order.
+func members(t *testing.T, raw []byte) (all map[string]string, names []string) {
+	t.Helper()
+	all = map[string]string{}
+	for r := tar.NewReader(bytes.NewReader(raw)); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return all, names
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(header.Name, ".cert") {
+			// Signatures differ.
+			content = content[:40]
+		}
+		all[header.Name] = fmt.Sprintf("%+v\n%s", *header, content)
+		names = append(names, header.Name)
+	}
+}
+
+func TestAnOVAInOnePassHasTheMembersOfTheOther(t *testing.T) {
 	contents := []string{"", "a disk", strings.Repeat("x", 512), strings.Repeat("0123456789", 300_001), "{}"}
 	for name, options := range map[string]ova.WriterOptions{"unsigned": {Name: "vm"}, "signed": {Name: strings.Repeat("long", 50), Signer: signer(t)}} {
 		for count := range contents {
@@ -54,8 +83,32 @@ func TestAnOVAInOnePassHasTheBytesOfTheOther(t *testing.T) {
 				_, err := io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{strings.NewReader(contents[i])}, make([]byte, 1000))
 				return err
 			})
-			if err != nil || !bytes.Equal(got, want) {
-				t.Errorf("%s, %d files: %v; %d bytes, want %d", name, count, err, len(got), len(want))
+			if err != nil {
+				t.Fatal(err)
+			}
+			gotMembers, names := members(t, got)
+			wantMembers, _ := members(t, want)
+			if diff := cmp.Diff(wantMembers, gotMembers); diff != "" || len(got) != len(want) {
+				t.Errorf("%s, %d files: %d bytes, want %d\n%.1000s", name, count, len(got), len(want), diff)
+			}
+			if names[0] != options.Name+".ovf" || names[1] != options.Name+".mf" {
+				t.Errorf("the members are %q", names)
+			}
+			stream := ova.NewReader(bytes.NewReader(got))
+			for read := 0; ; read++ {
+				entry, err := stream.Next()
+				if errors.Is(err, io.EOF) && read == count {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.Copy(io.Discard, entry); err != nil {
+					t.Fatal(err)
+				}
+				if sum := sha256.Sum256([]byte(contents[read])); !bytes.Equal(entry.Digest(), sum[:]) {
+					t.Errorf("the digest of %s is %x", entry.Member.Name, entry.Digest())
+				}
 			}
 			for i := range e.Files {
 				if e.Files[i].Size != int64(len(contents[i])) {

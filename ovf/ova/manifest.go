@@ -111,9 +111,9 @@ func line(name string, digest []byte) string { return fmt.Sprintf("SHA256(%s)= %
 // hasher computes digests of one member.
 type hasher map[crypto.Hash]hash.Hash
 
-// newHasher computes the digest that the manifest has; before it is read, all that it may have.
+// newHasher computes SHA-256, and the digest that the manifest has; before it is read, all that it may have.
 func newHasher(m *Manifest, name string) hasher {
-	h := hasher{}
+	h := hasher{crypto.SHA256: crypto.SHA256.New()}
 	if m != nil {
 		if entry, found := m.entries[name]; found {
 			h[entry.Hash] = entry.Hash.New()

@@ -2,6 +2,7 @@ package ova
 
 import (
 	"archive/tar"
+	"crypto"
 	"crypto/x509"
 	"errors"
 	"io"
@@ -174,6 +175,14 @@ func (e *Entry) Read(p []byte) (int, error) {
 		e.chunk()
 	}
 	return 0, r.err
+}
+
+// Digest returns the SHA-256 of the stored bytes of the file, which must have been read. It is nil if the file is split into chunks.
+func (e *Entry) Digest() []byte {
+	if e.at != e.Member.Name || len(e.rest) > 0 {
+		return nil
+	}
+	return e.reader.contents.digests[e.Member.Name][crypto.SHA256]
 }
 
 // chunk goes to the next chunk of the file.

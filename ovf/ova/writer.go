@@ -165,6 +165,17 @@ func (w *Writer) Close() error {
 	if len(w.files) > 0 {
 		return fmt.Errorf("writing an OVA: the file %s and %d others were not added", shown(w.files[0].Href), len(w.files)-1)
 	}
+	if err := w.closeManifest(); err != nil {
+		return err
+	}
+	if err := w.archive.Close(); err != nil {
+		return fmt.Errorf("writing the end of an OVA: %w", err)
+	}
+	return nil
+}
+
+// closeManifest writes the manifest and the certificate.
+func (w *Writer) closeManifest() error {
 	manifest := w.manifest.Bytes()
 	name := w.options.Name + ".mf"
 	if err := w.member(name, int64(len(manifest)), bytes.NewReader(manifest), false); err != nil {
@@ -178,9 +189,6 @@ func (w *Writer) Close() error {
 		if err := w.member(w.options.Name+".cert", int64(len(certificate)), bytes.NewReader(certificate), false); err != nil {
 			return err
 		}
-	}
-	if err := w.archive.Close(); err != nil {
-		return fmt.Errorf("writing the end of an OVA: %w", err)
 	}
 	return nil
 }

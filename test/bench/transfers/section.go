@@ -32,7 +32,7 @@ func (r *Result) Section(context string) report.Section {
 	}
 	section.Tables = []report.Table{table}
 	section.Notes = []string{
-		"The mover is the process of a pod, from its start until it has succeeded. It reads a package from an HTTP server on loopback, computes the digests of the package and its members, and examines the disk for what identifies a VM; an export writes the package into a file. The codec is a process that converts the disk from file to file. Both read from the page cache, and what they write is durable at their end. Imported disks are compared with the original in the first round.",
+		"The mover is the process of a pod, from its start until it has succeeded. It reads a package from an HTTP server on loopback, computes the digest of each member, and examines the disk for what identifies a VM; an export writes the package into a file. The codec is a process that converts the disk from file to file. Both read from the page cache, and what they write is durable at their end. Imported disks are compared with the original in the first round.",
 	}
 	return section
 }
