@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/url"
 	"os"
+	"path"
 	"time"
 
 	"github.com/vmstencil/stencil/internal/mover/web"
@@ -27,38 +29,68 @@ type origin interface {
 // stall is how long a source may send nothing.
 func (m *Mover) stall() time.Duration { return time.Duration(m.Task.Limits.StallSeconds) * time.Second }
 
-// open opens the file of a source.
+// open opens the package of a source: a file, or those of a folder whose descriptor the source names.
 func (m *Mover) open(ctx context.Context) (origin, error) {
-	allowed, err := m.networks()
+	whole, open, err := m.files(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if folder, name := path.Split(whole); isDescriptor(name) {
+		return m.openFolder(ctx, name, func(name string) (origin, error) { return open(folder + name) })
+	}
+	return open(whole)
+}
+
+// files returns the path of a source, and what opens a file of its volume or its server.
+func (m *Mover) files(ctx context.Context) (whole string, open func(name string) (origin, error), err error) {
+	allowed, err := m.networks()
+	if err != nil {
+		return "", nil, err
 	}
 	with, err := m.Folders.credentials()
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	options := web.Options{Authorities: with.authorities, Allowed: allowed, Stall: m.stall(), Wait: m.Wait}
+	var address string
 	switch source := m.Task.Source; {
 	case source.PVC != nil:
-		return m.openLocal(transfer.SourceFolder, source.PVC.Path)
+		return source.PVC.Path, func(name string) (origin, error) { return m.openLocal(transfer.SourceFolder, name) }, nil
 	case source.HTTP != nil:
-		options.URL, options.Username, options.Password, options.Token = source.HTTP.URL, with.username, with.password, with.token
+		address, options.Username, options.Password, options.Token = source.HTTP.URL, with.username, with.password, with.token
 	case source.S3 != nil:
 		if with.accessKey == "" || with.secretKey == "" {
-			return nil, failed(transfer.ReasonSourceDenied, false, "the Secret of the source must have the keys %s and %s", s3.AccessKey, s3.SecretKey)
+			return "", nil, failed(transfer.ReasonSourceDenied, false, "the Secret of the source must have the keys %s and %s", s3.AccessKey, s3.SecretKey)
 		}
-		if options.Object, err = s3.Open(source.S3.URL, source.S3.Region, with.accessKey, with.secretKey); err != nil {
-			return nil, failed(transfer.ReasonInvalidTask, false, "the URL of the source: %v", err)
-		}
-		options.URL = options.Object.URL()
+		address = source.S3.URL
 	default:
-		return nil, failed(transfer.ReasonInvalidTask, false, "the task has no source")
+		return "", nil, failed(transfer.ReasonInvalidTask, false, "the task has no source")
 	}
-	file, err := web.Open(ctx, options)
+	at, err := url.Parse(address)
 	if err != nil {
-		return nil, err
+		return "", nil, failed(transfer.ReasonInvalidTask, false, "the URL of the source is none of http or https")
 	}
-	return &served{file}, nil
+	return at.Path, func(name string) (origin, error) {
+		options := options
+		if options.URL = address; name != at.Path {
+			// The query may have a token for all files.
+			other := *at
+			other.Path, other.RawPath = name, ""
+			options.URL = other.String()
+		}
+		if source := m.Task.Source.S3; source != nil {
+			object, err := s3.Open(options.URL, source.Region, with.accessKey, with.secretKey)
+			if err != nil {
+				return nil, failed(transfer.ReasonInvalidTask, false, "the URL of the source: %v", err)
+			}
+			options.Object, options.URL = object, object.URL()
+		}
+		file, err := web.Open(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		return &served{file}, nil
+	}, nil
 }
 
 // served is a file of a server.
