@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -225,6 +226,26 @@ func TestAPackageIsServed(t *testing.T) {
 		t.Errorf("%s with %d bytes; the state is %+v", response.Status, len(whole), state)
 	}
 	etag := `"` + state.Digest + `"`
+	files := map[string]int{}
+	for archive := tar.NewReader(bytes.NewReader(whole)); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[header.Name] = int(header.Size)
+		want, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, got := p.request(http.MethodGet, transfer.PackagePath+header.Name, "download")
+		if response.StatusCode != http.StatusOK || !bytes.Equal(got, want) || response.Header.Get("ETag") != `"`+state.Digest+"/"+header.Name+`"` {
+			t.Errorf("%s: %s with %d bytes, want %d; ETag %s", header.Name, response.Status, len(got), len(want), response.Header.Get("ETag"))
+		}
+	}
+	disk := transfer.PackagePath + "web-root.vmdk"
 	for name, tc := range map[string]struct {
 		method, path, token string
 		header              []string
@@ -239,6 +260,10 @@ func TestAPackageIsServed(t *testing.T) {
 		"the state through the API server":      {"GET", transfer.StatePath, "", []string{transfer.TokenHeader, "manager"}, 401, -1},
 		"without a token":                       {"GET", path, "", nil, 401, -1},
 		"the manager's token":                   {"GET", path, "manager", nil, 401, -1},
+		"a range of a disk":                     {"GET", disk, "download", []string{"Range", "bytes=5000-"}, 206, files["web-root.vmdk"] - 5000},
+		"a disk without a token":                {"GET", disk, "", nil, 401, -1},
+		"a disk through the API server":         {"GET", disk, "", []string{transfer.TokenHeader, "download"}, 200, files["web-root.vmdk"]},
+		"a disk in another folder":              {"GET", path + "/web-root.vmdk", "download", nil, 404, -1},
 		"another file":                          {"GET", transfer.PackagePath + "result.json", "download", nil, 404, -1},
 		"a path that leads elsewhere":           {"GET", transfer.PackagePath + "..%2f..%2ftask%2ftoken", "download", nil, 404, -1},
 		"another path":                          {"GET", "/", "manager", nil, 404, -1},

@@ -1,14 +1,17 @@
 package mover
 
 import (
+	"archive/tar"
 	"crypto/sha256"
 	"crypto/subtle"
+	"io"
 	"net/http"
 	"os"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/transfer"
 )
 
@@ -97,7 +100,8 @@ func (s *Server) download(w http.ResponseWriter, request *http.Request) {
 		deny(w)
 		return
 	}
-	if request.PathValue("file") != p.File {
+	name := request.PathValue("file")
+	if name != p.File && p.Format == v1beta1.ExportOCI {
 		http.NotFound(w, request)
 		return
 	}
@@ -119,8 +123,35 @@ func (s *Server) download(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	defer file.Close()
+	var content io.ReadSeeker = file
+	if name != p.File {
+		if content = member(file, name); content == nil {
+			http.NotFound(w, request)
+			return
+		}
+		digest += "/" + name
+	}
 	w.Header().Set("ETag", `"`+digest+`"`)
 	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Disposition", `attachment; filename="`+p.File+`"`)
-	http.ServeContent(w, request, "", time.Time{}, file)
+	w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+	http.ServeContent(w, request, "", time.Time{}, content)
+}
+
+// member returns a file in an OVA, and nil if there is none: an OVA can be read as a folder, too.
+func member(ova *os.File, name string) io.ReadSeeker {
+	for archive := tar.NewReader(ova); ; {
+		header, err := archive.Next()
+		if err != nil {
+			return nil
+		}
+		if header.Name != name {
+			continue
+		}
+		// The reader stops behind a header.
+		offset, err := ova.Seek(0, io.SeekCurrent)
+		if err != nil {
+			return nil
+		}
+		return io.NewSectionReader(ova, offset, header.Size)
+	}
 }

@@ -1,7 +1,10 @@
 package transfers_test
 
 import (
+	"archive/tar"
 	"bytes"
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,6 +21,14 @@ func TestATemplateSurvivesItsPackage(t *testing.T) {
 	}{
 		"OVA": {"OVA", func(t *testing.T, _ *shop, e *exported, whole []byte) string {
 			return `{"http": {"url": "` + offer(t, "golden.ova", whole) + `"}}, "checksum": "` + e.Digest + `", "verification": "Require"`
+		}},
+		"OVF from a bucket": {"OVA", func(t *testing.T, s *shop, _ *exported, whole []byte) string {
+			files := bucket.New(t)
+			for name, content := range unpacked(t, whole) {
+				files.Put(t, "golden disks/"+name, content)
+			}
+			s.does(t, "", "create", "secret", "generic", "bucket", "--from-literal=accessKeyId="+bucket.AccessKey, "--from-literal=secretKey="+bucket.SecretKey)
+			return `{"s3": {"url": "` + files.URL + `/golden%20disks/golden.ovf", "region": "` + bucket.Region + `", "secretRef": {"name": "bucket"}}}, "verification": "Require"`
 		}},
 		"OCI": {"OCI", func(t *testing.T, _ *shop, _ *exported, whole []byte) string {
 			return `{"registry": {"image": "` + push(t, whole) + `", "insecure": true}}`
@@ -42,6 +53,9 @@ func TestATemplateSurvivesItsPackage(t *testing.T) {
 				}
 			}
 			whole := e.download(t)
+			if tc.format == "OVA" {
+				e.isFolder(t, whole)
+			}
 			export := s.uid(t, "vmte", "out")
 			s.does(t, "", "delete", "vmte", "out")
 			s.nothing(t, export)
@@ -56,5 +70,34 @@ func TestATemplateSurvivesItsPackage(t *testing.T) {
 				t.Error("the disk of the new VM has other bytes")
 			}
 		})
+	}
+}
+
+// unpacked are the files of an archive.
+func unpacked(t *testing.T, archive []byte) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for r := tar.NewReader(bytes.NewReader(archive)); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		content, readErr := io.ReadAll(r)
+		if err := errors.Join(err, readErr); err != nil {
+			t.Fatal(err)
+		}
+		files[header.Name] = content
+	}
+}
+
+// isFolder downloads the files of an OVA one by one.
+func (e *exported) isFolder(t *testing.T, whole []byte) {
+	t.Helper()
+	for name, want := range unpacked(t, whole) {
+		of := *e.Package
+		of.URL = of.URL[:strings.LastIndex(of.URL, "/")+1] + name
+		if got := (&exported{&of}).get(t, e.authorized()); got.Code != http.StatusOK || !bytes.Equal(got.Body, want) {
+			t.Errorf("%s: status %d with %d bytes, want %d", of.URL, got.Code, len(got.Body), len(want))
+		}
 	}
 }
