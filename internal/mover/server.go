@@ -125,7 +125,7 @@ func (s *Server) download(w http.ResponseWriter, request *http.Request) {
 	defer file.Close()
 	var content io.ReadSeeker = file
 	if name != p.File {
-		if content = member(file, name); content == nil {
+		if content = memberOf(file, name); content == nil {
 			http.NotFound(w, request)
 			return
 		}
@@ -137,8 +137,8 @@ func (s *Server) download(w http.ResponseWriter, request *http.Request) {
 	http.ServeContent(w, request, "", time.Time{}, content)
 }
 
-// member returns a file in an OVA, and nil if there is none: an OVA can be read as a folder, too.
-func member(ova *os.File, name string) io.ReadSeeker {
+// memberOf returns a file in an OVA, and nil if there is none: an OVA can be read as a folder, too.
+func memberOf(ova *os.File, name string) io.ReadSeeker {
 	for archive := tar.NewReader(ova); ; {
 		header, err := archive.Next()
 		if err != nil {
