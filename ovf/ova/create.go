@@ -15,7 +15,7 @@ import (
 
 // Create writes an OVA in one pass over its files, of which the sizes are not known before: what precedes them, and the header of each, are written after
 // them. content writes file i of the envelope, which gets its size; chunks are not possible. w begins at byte 0 and is empty. The members are those that a
-// Writer writes, but manifest and certificate follow the descriptor, so that a reader of the stream knows which digests to compute.
+// Writer writes, but manifest and certificate follow the descriptor, so that a reader of the stream has the digests before the files.
 func Create(w io.WriteSeeker, e *ovf.Envelope, options WriterOptions, content func(w io.Writer, i int) error) error {
 	if options.Modified.IsZero() {
 		options.Modified = time.Unix(0, 0)
