@@ -64,7 +64,7 @@ deny contains "trust is too low" if input.object.spec.template.spec.domain.trust
 	vm := func(level int) string {
 		return gen.Manifest(gen.VM("one", gen.InNamespace(namespace), gen.LeastSpec(), gen.Spec(fmt.Sprintf("template: {spec: {domain: {trust: {level: %d}}}}", level))))
 	}
-	denied := []string{"denied the request", "policy trust: trust is too low"}
+	denied := []string{"denied the request", "policy trust (medium): trust is too low"}
 	awaitAnswer(t, user, vm(2), false, denied, "create", "--dry-run=server", "-f", "-")
 	awaitAnswer(t, user, vm(2), false, denied, "create", "-f", "-")
 	awaitAnswer(t, user, vm(3), true, nil, "create", "--dry-run=server", "-f", "-")
