@@ -138,7 +138,7 @@ func eventually(t *testing.T, condition func() error) {
 	}
 }
 
-// definition returns a definition whose v1 and v1beta1 have a schema.
+// definitionOf returns a definition whose v1 and v1beta1 have a schema.
 func definitionOf(t *testing.T, name, openAPI string) *unstructured.Unstructured {
 	t.Helper()
 	return fixture.Object(t, fmt.Sprintf(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %s},
@@ -205,7 +205,7 @@ func TestTheLastGoodSchemaStaysInUse(t *testing.T) {
 		"no fields":                    {`{type: object, x-kubernetes-preserve-unknown-fields: true}`, "the schema defines no fields"},
 		"a type that is a list":        {`{type: [object], properties: {}}`, "json: cannot unmarshal array"},
 		"a type that does not exist":   {`{type: object, properties: {new: {type: whatever}}}`, "has a primitive type that is NOT VALID"},
-		"too many fields in eachother": {deep, "the schema is more than 64 fields deep"},
+		"too many fields in each other": {deep, "the schema is more than 64 fields deep"},
 		"too many fields":              {wide + "}}", "the schema has more than 10000 fields"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestTheLastGoodSchemaStaysInUse(t *testing.T) {
 				t.Helper()
 				eventually(t, func() error {
 					if got := testutil.ToFloat64(c.metrics.unusable.WithLabelValues("VirtualMachine")); got != want || c.logged(logged) == 0 {
-						return fmt.Errorf("unusable %v, want %v; logs %q", got, want, c.logs)
+						return fmt.Errorf("unusable %v, want %v; %q was logged %d times", got, want, logged, c.logged(logged))
 					}
 					return nil
 				})
@@ -266,8 +266,8 @@ func TestPoliciesDoNotWaitForever(t *testing.T) {
 	c := start(t, forbidden, vms(t, "first"))
 	c.timeout = time.Millisecond
 	c.Await(t.Context())
-	if c.logged("could not be read in time") != 1 {
-		t.Errorf("logs: %q", c.logs)
+	if count := c.logged("could not be read in time"); count != 1 {
+		t.Errorf("logged %d times", count)
 	}
 	if err := c.reads(t, "cpu.cores"); err != nil {
 		t.Error(err)

@@ -119,7 +119,7 @@ func TestExtendedOnlyAdds(t *testing.T) {
 // TestBounds reads schemas that are as large as possible, and too large.
 func TestBounds(t *testing.T) {
 	wide := func(n, width int) Schema {
-		s := Schema{Type: "object", Properties: map[string]Schema{}}
+		s := Schema{Type: "object", Properties: make(map[string]Schema, n)}
 		for i := range n {
 			s.Properties[fmt.Sprintf("%0*d", width, i)] = Schema{Type: "string"}
 		}
