@@ -105,10 +105,16 @@ func TestPoliciesStayActiveWithoutTheirFieldsAfterAStart(t *testing.T) {
 			t.Errorf("policy %s is %q, want %q", name, got, want)
 		}
 	}
-	// A policy that is applied is checked like a new one.
-	trial, err := c.Try(t.Context(), was(3, vmpol("a", "reading new", 3)))
-	if err != nil || len(trial.Problems) != 1 {
-		t.Errorf("got %+v, %v", trial, err)
+	// A new version is checked, unless it changes neither module nor parameters.
+	trial, err := c.Try(t.Context(), was(3, vmpol("a", "reading new ", 4)))
+	if err != nil || len(trial.Problems) != 1 || trial.Active == nil {
+		t.Errorf("another module: %+v, %v", trial, err)
+	}
+	warning := was(3, vmpol("a", "reading new", 4))
+	warning.Spec.Enforcement = v1alpha1.EnforcementWarn
+	trial, err = c.Try(t.Context(), warning)
+	if err != nil || len(trial.Problems) != 0 || trial.Entry == nil {
+		t.Errorf("another enforcement: %+v, %v", trial, err)
 	}
 }
 

@@ -202,11 +202,11 @@ func TestTheLastGoodSchemaStaysInUse(t *testing.T) {
 		wide += fmt.Sprintf("a%d: {}, ", i)
 	}
 	for name, tc := range map[string]struct{ openAPI, want string }{
-		"no fields":                    {`{type: object, x-kubernetes-preserve-unknown-fields: true}`, "the schema defines no fields"},
-		"a type that is a list":        {`{type: [object], properties: {}}`, "json: cannot unmarshal array"},
-		"a type that does not exist":   {`{type: object, properties: {new: {type: whatever}}}`, "has a primitive type that is NOT VALID"},
+		"no fields":                     {`{type: object, x-kubernetes-preserve-unknown-fields: true}`, "the schema defines no fields"},
+		"a type that is a list":         {`{type: [object], properties: {}}`, "json: cannot unmarshal array"},
+		"a type that does not exist":    {`{type: object, properties: {new: {type: whatever}}}`, "has a primitive type that is NOT VALID"},
 		"too many fields in each other": {deep, "the schema is more than 64 fields deep"},
-		"too many fields":              {wide + "}}", "the schema has more than 10000 fields"},
+		"too many fields":               {wide + "}}", "the schema has more than 10000 fields"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, nil, vms(t, "first"))

@@ -85,5 +85,6 @@ deny contains "trust is too low" if input.object.spec.template.spec.domain.trust
 		}
 		return nil
 	})
+	must(t, "", "patch", "vmpol", "trust", "--type=merge", `--patch={"spec":{"enforcement":"Warn"}}`)
 	active(t, "trust")
 }
