@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/types"
@@ -23,9 +24,16 @@ type Compiler struct {
 	patterns *sandbox.Patterns
 	programs programs
 
+	environments atomic.Pointer[environments]
+}
+
+// environments are the type environments of one state of the schemas.
+type environments struct {
+	schemas *schema.Schemas
+
 	mu sync.Mutex
-	// types are the type environments by the kinds of input.object.
-	types map[string]*ast.TypeEnv
+	// byKinds are those for the kinds of input.object.
+	byKinds map[string]*ast.TypeEnv
 }
 
 // NewCompiler makes the state that all policies share. A process needs one.
@@ -34,38 +42,64 @@ func NewCompiler() (*Compiler, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Compiler{sandbox: sandbox.New(), patterns: &sandbox.Patterns{}, types: map[string]*ast.TypeEnv{}}
+	c := &Compiler{sandbox: sandbox.New(), patterns: &sandbox.Patterns{}}
 	if c.helpers, err = newHelpers(sources, c.sandbox.Capabilities); err != nil {
 		return nil, err
 	}
-	if _, err := c.typesFor([]string{KindVirtualMachine}); err != nil {
+	embedded, err := schema.Embedded()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.UseSchemas(embedded); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// typesFor returns the environment in which input has the types of the schemas. All policies share it; the type checker adds their own types on top
-// of it.
-func (c *Compiler) typesFor(kinds []string) (*ast.TypeEnv, error) {
+// Schemas returns the schemas of the input of policies that are compiled from now on. At first they are those of the release.
+func (c *Compiler) Schemas() *schema.Schemas { return c.environments.Load().schemas }
+
+// UseSchemas replaces the schemas of the input of policies that are compiled from now on. After an error it uses those that it had.
+func (c *Compiler) UseSchemas(schemas *schema.Schemas) (err error) {
+	next := &environments{schemas: schemas, byKinds: map[string]*ast.TypeEnv{}}
+	defer func() {
+		// OPA must not panic, but schemas come from the cluster.
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the compiler failed on the schemas: %v", r)
+		}
+	}()
+	if _, err := next.typesFor(c.sandbox.Capabilities, []string{KindVirtualMachine}, false); err != nil {
+		return err
+	}
+	c.environments.Store(next)
+	return nil
+}
+
+// typesFor returns the environment in which input has the types of the schemas, or objects any type. All policies share it; the type checker adds their
+// own types on top of it.
+func (e *environments) typesFor(capabilities *ast.Capabilities, kinds []string, anyFields bool) (*ast.TypeEnv, error) {
 	key := strings.Join(kinds, " ")
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if env, ok := c.types[key]; ok {
+	if anyFields {
+		key = "any"
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if env, ok := e.byKinds[key]; ok {
 		return env, nil
 	}
-	input, err := schema.Input(kinds)
+	input, err := e.schemas.Input(kinds, anyFields)
 	if err != nil {
 		return nil, err
 	}
 	schemas := ast.NewSchemaSet()
 	schemas.Put(ast.SchemaRootRef, input)
-	compiler := ast.NewCompiler().WithCapabilities(c.sandbox.Capabilities).WithSchemas(schemas)
+	compiler := ast.NewCompiler().WithCapabilities(capabilities).WithSchemas(schemas)
 	compiler.Compile(nil)
 	if compiler.Failed() {
 		return nil, fmt.Errorf("the schemas of %s: %w", key, compiler.Errors)
 	}
 	refine(compiler.TypeEnv.GetByRef(ast.InputRootRef))
-	c.types[key] = compiler.TypeEnv
+	e.byKinds[key] = compiler.TypeEnv
 	return compiler.TypeEnv, nil
 }
 
@@ -162,7 +196,8 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 	kinds, problems := kindsOf(d)
 	parameters, more := checkParameters(d)
 	problems = append(problems, more...)
-	key, hasKey := keyOf(d, kinds)
+	environments := c.environments.Load()
+	key, hasKey := keyOf(d, kinds, environments.schemas.Digest())
 	if len(problems) == 0 && hasKey {
 		if shared := c.programs.get(key); shared != nil {
 			return c.policy(d, kinds, shared, parameters)
@@ -185,7 +220,7 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 	}
 	form.move()
 	reads := readsOf(slices.DeleteFunc([]*ast.Module{module, c.helpers.module(module)}, func(m *ast.Module) bool { return m == nil })...)
-	program, more := c.link(text, given, kinds, module)
+	program, more := c.link(text, given, kinds, module, environments)
 	if slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == CodeReference }) {
 		// Invalid references cause further errors.
 		more = slices.DeleteFunc(more, func(p Problem) bool { return p.Code == CodeCompile })

@@ -27,4 +27,7 @@ type Definition struct {
 	Schema map[string]any
 	// Kinds are the kinds that input.object can have; VirtualMachine when empty.
 	Kinds []string
+	// AnyFields permits the policy to read any field of objects, as if their types were unknown. It is for a policy that compiled when the schemas had
+	// more fields. A field that an object does not have is undefined.
+	AnyFields bool
 }

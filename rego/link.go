@@ -43,8 +43,8 @@ type program struct {
 }
 
 // link compiles the module with the helpers that it uses.
-func (c *Compiler) link(text source, d Definition, kinds []string, module *ast.Module) (*program, []Problem) {
-	env, err := c.typesFor(kinds)
+func (c *Compiler) link(text source, d Definition, kinds []string, module *ast.Module, environments *environments) (*program, []Problem) {
+	env, err := environments.typesFor(c.sandbox.Capabilities, kinds, d.AnyFields)
 	if err != nil {
 		return nil, []Problem{{Code: CodeCompile, Message: err.Error()}}
 	}

@@ -21,8 +21,8 @@ type programs struct {
 type programKey [sha256.Size]byte
 
 // keyOf returns the key of a definition whose kinds are complete and whose parameters have been checked. Parameters have types of their own only
-// without a schema.
-func keyOf(d Definition, kinds []string) (programKey, bool) {
+// without a schema. The input has those of schemas with this digest.
+func keyOf(d Definition, kinds []string, schemas [sha256.Size]byte) (programKey, bool) {
 	parameters := d.Parameters
 	names := []string{}
 	if d.Schema != nil {
@@ -36,7 +36,9 @@ func keyOf(d Definition, kinds []string) (programKey, bool) {
 		Source             string
 		Kinds, Names       []string
 		Schema, Parameters map[string]any
-	}{d.Source, kinds, names, d.Schema, parameters})
+		Schemas            []byte
+		AnyFields          bool
+	}{d.Source, kinds, names, d.Schema, parameters, schemas[:], d.AnyFields})
 	return sha256.Sum256(text), err == nil
 }
 

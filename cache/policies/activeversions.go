@@ -15,7 +15,7 @@ type activeVersions struct{ policies map[string]*record }
 
 // record is the state of one policy.
 type record struct {
-	// object is the policy as last observed, without tests once it is built.
+	// object is the policy as last observed, without tests once it is not built any more.
 	object *v1alpha1.VirtualMachinePolicy
 	// last is the build of the newest version, nil before the first.
 	last *build
@@ -27,6 +27,9 @@ type record struct {
 
 // built reports whether the newest version has been built.
 func (r *record) built() bool { return r.last != nil && r.last.generation == r.object.Generation }
+
+// final reports whether the newest version has been built and will not be built again. Then its tests are not needed any more.
+func (r *record) final() bool { return r.built() && !r.last.overrun && !r.last.mistyped() }
 
 // current returns the version in the set; nil if there is none.
 func (r *record) current() *version { return cmp.Or(r.active, r.broken) }
@@ -45,7 +48,7 @@ func (a *activeVersions) observe(object *v1alpha1.VirtualMachinePolicy) (build, 
 		a.policies[object.Name] = &record{object: object}
 		return true, changed
 	}
-	if r.object.Generation == object.Generation && r.built() {
+	if r.object.Generation == object.Generation && r.final() {
 		object = trimmed(object)
 	}
 	build = r.object.Generation != object.Generation
@@ -69,7 +72,7 @@ func (a *activeVersions) recordBuild(object *v1alpha1.VirtualMachinePolicy, b *b
 	}
 	before := r.current()
 	r.last = b
-	if r.built() {
+	if r.final() {
 		r.object = trimmed(r.object)
 	}
 	switch {

@@ -2,9 +2,11 @@ package policies
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -21,6 +23,8 @@ import (
 type builder struct {
 	compile func(context.Context, rego.Definition) (policyset.Policy, error)
 	check   func(context.Context, policyset.Policy, []suite.Case) []suite.Result
+	// schemas returns the digest of the schemas with which compile works.
+	schemas func() [sha256.Size]byte
 	// limit is the timeout to compile a policy, and again to run its tests.
 	limit time.Duration
 	log   logr.Logger
@@ -39,8 +43,9 @@ func newBuilder(compiler *rego.Compiler, limit time.Duration, log logr.Logger) *
 		check: func(ctx context.Context, policy policyset.Policy, cases []suite.Case) []suite.Result {
 			return suite.Check(ctx, policy.(*rego.Policy), cases)
 		},
-		limit: limit,
-		log:   log,
+		schemas: func() [sha256.Size]byte { return compiler.Schemas().Digest() },
+		limit:   limit,
+		log:     log,
 	}
 }
 
@@ -62,13 +67,27 @@ type build struct {
 	lastGood *version
 	// compiling is how long the compilation took; 0 if none was necessary.
 	compiling time.Duration
+	// schemas is the digest of those that were in use when the build began.
+	schemas [sha256.Size]byte
+	// anyFields is true if the version compiles only as if objects could have any field: see builder.compiledAgain.
+	anyFields bool
+}
+
+// mistyped reports whether a problem may be gone with other schemas.
+func (b *build) mistyped() bool {
+	return slices.ContainsFunc(b.problems, func(p rego.Problem) bool { return p.Code == rego.CodeType })
+}
+
+// outdated reports whether a build may have another result because the schemas have changed. It is false for no build.
+func (b *builder) outdated(last *build) bool {
+	return last != nil && last.mistyped() && last.schemas != b.schemas()
 }
 
 // build compiles a policy and runs its tests. The module of the active version is reused if it is equal. If there is no
 // active version and the policy is broken, build restores its last good version from its status.
 func (b *builder) build(ctx context.Context, object *v1alpha1.VirtualMachinePolicy, active *version) *build {
 	spec, problems := policyspec.Read(object)
-	result := &build{generation: object.Generation, spec: spec, tests: len(spec.Cases)}
+	result := &build{generation: object.Generation, spec: spec, tests: len(spec.Cases), schemas: b.schemas()}
 	if len(problems) > 0 {
 		result.problems = fromFields(problems)
 	} else {
@@ -95,7 +114,10 @@ func (b *builder) try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy
 		start := time.Now()
 		if policy, err = b.compiled(ctx, result.spec.Definition); err != nil {
 			result.problems, result.overrun = problemsOf(err)
-			return
+			if policy = b.compiledAgain(ctx, object, result); policy == nil {
+				return
+			}
+			result.problems, result.overrun, result.anyFields = nil, false, true
 		}
 		result.compiling = time.Since(start)
 	}
@@ -104,6 +126,21 @@ func (b *builder) try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy
 	}
 	made.entry = result.spec.Entry(policy)
 	result.good = made
+}
+
+// compiledAgain compiles a version that was active, and now has mistakes in types only, as if objects could have any field: a policy stays enforced when
+// the schemas lose a field, because another KubeVirt is installed and the manager has been restarted. It returns nil if that is not the case.
+func (b *builder) compiledAgain(ctx context.Context, object *v1alpha1.VirtualMachinePolicy, result *build) policyset.Policy {
+	if object.Status.ActiveGeneration != object.Generation || slices.ContainsFunc(result.problems, func(p rego.Problem) bool { return p.Code != rego.CodeType }) {
+		return nil
+	}
+	definition := result.spec.Definition
+	definition.AnyFields = true
+	policy, err := b.compiled(ctx, definition)
+	if err != nil {
+		return nil
+	}
+	return policy
 }
 
 // restore compiles the version in status.lastGood. It returns nil if that is not possible. It does not run the tests: they
@@ -116,6 +153,7 @@ func (b *builder) restore(ctx context.Context, object *v1alpha1.VirtualMachinePo
 		return nil
 	}
 	earlier.Spec.Tests = nil
+	earlier.Status.ActiveGeneration = stored.Generation
 	return b.build(ctx, earlier, nil).good
 }
 

@@ -43,6 +43,16 @@ type Options struct {
 	Evaluation policyset.Options
 	// Limit is the timeout to compile a policy, and again to run its tests; DefaultLimit if 0.
 	Limit time.Duration
+	// Schemas change the schemas of the compiler. Optional.
+	Schemas Schemas
+}
+
+// Schemas are those of the objects that policies read; a schemas.Cache implements it.
+type Schemas interface {
+	// Await returns when the compiler has the schemas, or they cannot be read.
+	Await(context.Context)
+	// Changed returns a channel that is closed after the compiler has received other schemas.
+	Changed() <-chan struct{}
 }
 
 // Cache is a watch cache of compiled policies. It runs until the context of Start
@@ -53,6 +63,7 @@ type Cache struct {
 	reflector *cache.Reflector
 	queue     workqueue.TypedDelayingInterface[string]
 	metrics   *metrics
+	schemas   Schemas
 	log       logr.Logger
 
 	// trials limits the concurrent calls of Try.
@@ -97,6 +108,7 @@ func newCache(o Options, policies cache.ListerWatcher, b *builder) *Cache {
 		builder:     b,
 		queue:       workqueue.NewTypedDelayingQueue[string](),
 		metrics:     newMetrics(),
+		schemas:     o.Schemas,
 		trials:      make(chan struct{}, maximumTrials),
 		log:         o.Logger,
 		active:      newActiveVersions(),
@@ -130,6 +142,10 @@ func (c *Cache) listening(o policyset.Options) policyset.Options {
 func (c *Cache) Start(ctx context.Context) error {
 	ctx = logr.NewContext(ctx, c.log)
 	var workers sync.WaitGroup
+	if c.schemas != nil {
+		c.schemas.Await(ctx)
+		workers.Go(func() { c.followSchemas(ctx) })
+	}
 	for i := range runtime.GOMAXPROCS(0) {
 		workers.Go(func() { c.work(ctx, i > 0) })
 	}
@@ -179,7 +195,7 @@ func (c *Cache) work(ctx context.Context, helper bool) {
 func (c *Cache) process(ctx context.Context, name string) {
 	c.mutex.Lock()
 	r := c.active.policies[name]
-	if r == nil || r.built() && !r.last.overrun {
+	if r == nil || r.built() && !r.last.overrun && !c.builder.outdated(r.last) {
 		c.mutex.Unlock()
 		return
 	}
@@ -201,11 +217,37 @@ func (c *Cache) process(ctx context.Context, name string) {
 	if r = c.active.policies[name]; r == nil || r.built() {
 		delete(c.awaited, name)
 	}
+	if r != nil && c.builder.outdated(r.last) {
+		// The schemas have changed meanwhile.
+		c.queue.Add(name)
+	}
 	c.publish(changed)
+}
+
+// followSchemas queues the policies that other schemas may make valid, until ctx ends.
+func (c *Cache) followSchemas(ctx context.Context) {
+	for {
+		changed := c.schemas.Changed()
+		c.mutex.Lock()
+		for name, r := range c.active.policies {
+			if c.builder.outdated(r.last) {
+				c.queue.Add(name)
+			}
+		}
+		c.mutex.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (c *Cache) logBuild(object *v1alpha1.VirtualMachinePolicy, b *build) {
 	log := c.log.WithValues("policy", object.Name, "generation", b.generation)
+	if b.anyFields {
+		log.Info("this VirtualMachinePolicy reads fields that the installed KubeVirt does not have; it stays active, and the fields are undefined")
+	}
 	switch {
 	case len(b.problems) > 0:
 		log.Info("this VirtualMachinePolicy does not compile", "problem", b.problems[0].String(), "problems", len(b.problems))

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -31,6 +32,15 @@ type engine struct {
 	compiled atomic.Int32
 	// release unblocks waiting sources.
 	release chan struct{}
+	// known is the field that the schemas have.
+	known atomic.Pointer[string]
+}
+
+func (e *engine) fields() string {
+	if known := e.known.Load(); known != nil {
+		return *known
+	}
+	return ""
 }
 
 type policy struct{ name, source string }
@@ -44,11 +54,22 @@ func (p *policy) Evaluate(context.Context, *rego.Input) (rego.Result, error) {
 
 func (e *engine) builder(limit time.Duration) *builder {
 	return &builder{
-		limit: limit,
-		log:   logr.Discard(),
+		limit:   limit,
+		log:     logr.Discard(),
+		schemas: func() [sha256.Size]byte { return sha256.Sum256([]byte(e.fields())) },
 		compile: func(_ context.Context, d rego.Definition) (policyset.Policy, error) {
 			e.compiled.Add(1)
-			switch word, _, _ := strings.Cut(d.Source, " "); word {
+			switch word, field, _ := strings.Cut(d.Source, " "); word {
+			case "late":
+				before := e.fields()
+				<-e.release
+				if before != field {
+					return nil, &rego.CompileError{Problems: []rego.Problem{{Code: rego.CodeType, Row: 1, Column: 2, Message: "unknown field " + field}}}
+				}
+			case "reading":
+				if e.fields() != field && !d.AnyFields {
+					return nil, &rego.CompileError{Problems: []rego.Problem{{Code: rego.CodeType, Row: 1, Column: 2, Message: "unknown field " + field}}}
+				}
 			case "broken":
 				return nil, &rego.CompileError{Problems: []rego.Problem{{Code: rego.CodeParse, Row: 1, Column: 2, Line: d.Source, Message: "broken"}}}
 			case "panicking":

@@ -36,7 +36,9 @@ func (c *Cache) Try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy) 
 	// Earlier versions in the status are irrelevant here.
 	alone := *object
 	alone.Status = v1alpha1.VirtualMachinePolicyStatus{}
-	built := c.builder.build(ctx, &alone, nil)
+	// A change of anything but the module and its parameters needs no compilation: it succeeds also if the schemas have lost fields meanwhile.
+	active := c.activeVersion(object)
+	built := c.builder.build(ctx, &alone, active)
 	if err := ctx.Err(); err != nil {
 		return Trial{}, err
 	}
@@ -44,10 +46,18 @@ func (c *Cache) Try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy) 
 	if built.good != nil {
 		trial.Entry = &built.good.entry
 	}
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if stored := c.active.policies[object.Name]; stored != nil && stored.object.UID == object.UID && stored.active != nil {
-		trial.Active = &stored.active.entry
+	if active != nil {
+		trial.Active = &active.entry
 	}
 	return trial, nil
+}
+
+// activeVersion returns the active version of the stored policy with the same UID; nil if there is none.
+func (c *Cache) activeVersion(object *v1alpha1.VirtualMachinePolicy) *version {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if stored := c.active.policies[object.Name]; stored != nil && stored.object.UID == object.UID {
+		return stored.active
+	}
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/vmstencil/stencil/cache/macaddresses"
 	"github.com/vmstencil/stencil/cache/objectkeys"
 	policycache "github.com/vmstencil/stencil/cache/policies"
+	schemacache "github.com/vmstencil/stencil/cache/schemas"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/rego"
 )
@@ -80,17 +81,27 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 	if c.compiler, err = rego.NewCompiler(); err != nil {
 		return c, fmt.Errorf("making the compiler of policies: %w", err)
 	}
+	schemas, err := schemacache.New(schemacache.Options{
+		Config:     mgr.GetConfig(),
+		Logger:     logger.WithName("schemas"),
+		Registerer: metrics.Registry,
+		Compiler:   c.compiler,
+	})
+	if err != nil {
+		return c, err
+	}
 	if c.policies, err = policycache.New(policycache.Options{
 		Config:     mgr.GetConfig(),
 		Logger:     logger.WithName("policycache"),
 		Registerer: metrics.Registry,
 		Compiler:   c.compiler,
+		Schemas:    schemas,
 	}); err != nil {
 		return c, err
 	}
 	runnables := map[string]manager.Runnable{
 		"template": c.templates, "approval": c.approvals, "instance type": c.instancetypes, "policy": c.policies, "exemption": c.exempt,
-		"disk": c.disks,
+		"disk": c.disks, "schema": schemas,
 	}
 	if o.objectAccount != "" {
 		if c.objectKeys, err = objectkeys.New(objectkeys.Options{

@@ -1,15 +1,19 @@
 // Package schema holds the schemas of the input of policies, in the kind of JSON Schema that Rego's type checker supports.
 //
-// The files are generated from the CustomResourceDefinitions of KubeVirt and of Stencil; see hack/generate.sh. A policy that reads a field that is
-// not in them, and so not in KubeVirt's API, is rejected.
+// The files are generated from the CustomResourceDefinitions of KubeVirt and of Stencil; see hack/generate.sh. The manager adds the fields that the
+// installed definitions have in addition. A policy that reads another field, which is not in KubeVirt's API, is rejected.
 package schema
 
 import (
+	"crypto/sha256"
 	"embed"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
+
+	"github.com/vmstencil/stencil/rego/schema/definition"
 )
 
 //go:embed files/*.json
@@ -20,23 +24,86 @@ func Kinds() []string {
 	return []string{"VirtualMachine", "VirtualMachineTemplate", "VirtualMachineTemplateRequest", "VirtualMachineTemplateImport", "VirtualMachineTemplateExport"}
 }
 
-// Input is the schema of the document input when its object is of one of the
-// given kinds.
-func Input(kinds []string) (map[string]any, error) {
+// Kinds that policies read beside those that they are about.
+const (
+	Instancetype = "VirtualMachineInstancetype"
+	Preference   = "VirtualMachinePreference"
+)
+
+// Schemas are the schemas of all kinds. They are immutable.
+type Schemas struct {
+	kinds  map[string]definition.Schema
+	digest [sha256.Size]byte
+}
+
+// Embedded returns the schemas of the API of the release.
+var Embedded = sync.OnceValues(func() (*Schemas, error) {
+	kinds := map[string]definition.Schema{}
+	for _, kind := range append(Kinds(), Instancetype, Preference) {
+		content, err := files.ReadFile("files/" + kind + ".json")
+		if err != nil {
+			return nil, fmt.Errorf("there is no schema of kind %q", kind)
+		}
+		var s definition.Schema
+		if err := json.Unmarshal(content, &s); err != nil {
+			return nil, fmt.Errorf("the schema of kind %s: %w", kind, err)
+		}
+		kinds[kind] = s
+	}
+	return newSchemas(kinds)
+})
+
+func newSchemas(kinds map[string]definition.Schema) (*Schemas, error) {
+	// The keys of maps are sorted.
+	text, err := json.Marshal(kinds)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the schemas: %w", err)
+	}
+	return &Schemas{kinds, sha256.Sum256(text)}, nil
+}
+
+// Digest returns the digest of the schemas.
+func (s *Schemas) Digest() [sha256.Size]byte { return s.digest }
+
+// Extended returns the schemas with the fields of one kind that another schema of it has in addition, and their number. See definition.Schema.
+func (s *Schemas) Extended(kind string, by definition.Schema) (extended *Schemas, added int, err error) {
+	base, found := s.kinds[kind]
+	if !found {
+		return nil, 0, fmt.Errorf("there is no schema of kind %q", kind)
+	}
+	kinds := maps.Clone(s.kinds)
+	if kinds[kind], added, err = base.Extended(by); err != nil {
+		return nil, 0, err
+	}
+	extended, err = newSchemas(kinds)
+	return extended, added, err
+}
+
+// Input is the schema of the document input when its object is of one of the given kinds, which may have any fields if anyFields is true.
+func (s *Schemas) Input(kinds []string, anyFields bool) (map[string]any, error) {
+	of := func(kind string) (any, error) {
+		if anyFields {
+			return map[string]any{}, nil
+		}
+		return s.resource(kind)
+	}
 	objects := make([]any, 0, len(kinds))
 	for _, kind := range kinds {
-		object, err := resource(kind)
+		object, err := of(kind)
 		if err != nil {
 			return nil, err
 		}
 		objects = append(objects, object)
+		if anyFields {
+			break
+		}
 	}
 	object := oneOf(objects)
-	instancetype, err := resource("VirtualMachineInstancetype")
+	instancetype, err := of(Instancetype)
 	if err != nil {
 		return nil, err
 	}
-	preference, err := resource("VirtualMachinePreference")
+	preference, err := of(Preference)
 	if err != nil {
 		return nil, err
 	}
@@ -66,13 +133,17 @@ func Input(kinds []string) (map[string]any, error) {
 }
 
 // resource is the schema of a kind with the metadata that every object has.
-func resource(kind string) (map[string]any, error) {
-	content, err := files.ReadFile("files/" + kind + ".json")
-	if err != nil {
+func (s *Schemas) resource(kind string) (map[string]any, error) {
+	own, found := s.kinds[kind]
+	if !found {
 		return nil, fmt.Errorf("there is no schema of kind %q", kind)
 	}
+	text, err := json.Marshal(own)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the schema of kind %s: %w", kind, err)
+	}
 	var schema map[string]any
-	if err := json.Unmarshal(content, &schema); err != nil {
+	if err := json.Unmarshal(text, &schema); err != nil {
 		return nil, fmt.Errorf("the schema of kind %s: %w", kind, err)
 	}
 	properties, _ := schema["properties"].(map[string]any)
@@ -116,9 +187,13 @@ func oneOf(alternatives []any) any {
 	return map[string]any{"anyOf": alternatives}
 }
 
-// FieldNames returns the names of all fields of inputs.
+// FieldNames returns the names of all fields of inputs by the embedded schemas.
 func FieldNames() []string {
-	input, err := Input(Kinds())
+	embedded, err := Embedded()
+	if err != nil {
+		return nil
+	}
+	input, err := embedded.Input(Kinds(), false)
 	if err != nil {
 		return nil
 	}

@@ -7,8 +7,12 @@ import (
 )
 
 func TestEveryKindHasASchema(t *testing.T) {
-	for _, kind := range append(Kinds(), "VirtualMachineInstancetype", "VirtualMachinePreference") {
-		schema, err := resource(kind)
+	embedded, err := Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range append(Kinds(), Instancetype, Preference) {
+		schema, err := embedded.resource(kind)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -20,7 +24,7 @@ func TestEveryKindHasASchema(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Input([]string{"Pod"}); err == nil || err.Error() != `there is no schema of kind "Pod"` {
+	if _, err := embedded.Input([]string{"Pod"}, false); err == nil || err.Error() != `there is no schema of kind "Pod"` {
 		t.Errorf("a kind without schema: %v", err)
 	}
 }

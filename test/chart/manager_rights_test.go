@@ -82,11 +82,14 @@ func accountMay(t *testing.T, plane *controlplane.Plane, manager *controlplane.U
 
 func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 	everywhere := rightsTo(map[string]string{
-		"apiextensions.k8s.io/customresourcedefinitions kubevirts.kubevirt.io":                               "get",
-		"apiextensions.k8s.io/customresourcedefinitions virtualmachinetemplaterequests.template.kubevirt.io": "get",
-		"apiextensions.k8s.io/customresourcedefinitions virtualmachinetemplates.template.kubevirt.io":        "get",
-		"apiregistration.k8s.io/apiservices v1alpha1.subresources.template.kubevirt.io":                      "get",
-		"apiregistration.k8s.io/apiservices v1beta1.subresources.template.kubevirt.io":                       "get",
+		"apiextensions.k8s.io/customresourcedefinitions kubevirts.kubevirt.io":                                "get",
+		"apiextensions.k8s.io/customresourcedefinitions virtualmachinetemplaterequests.template.kubevirt.io":  "get",
+		"apiextensions.k8s.io/customresourcedefinitions virtualmachinetemplates.template.kubevirt.io":         "get",
+		"apiextensions.k8s.io/customresourcedefinitions virtualmachineinstancetypes.instancetype.kubevirt.io": "list watch",
+		"apiextensions.k8s.io/customresourcedefinitions virtualmachinepreferences.instancetype.kubevirt.io":   "list watch",
+		"apiextensions.k8s.io/customresourcedefinitions virtualmachines.kubevirt.io":                          "list watch",
+		"apiregistration.k8s.io/apiservices v1alpha1.subresources.template.kubevirt.io":                       "get",
+		"apiregistration.k8s.io/apiservices v1beta1.subresources.template.kubevirt.io":                        "get",
 		"apps/controllerrevisions":                                           "get list watch",
 		"authorization.k8s.io/subjectaccessreviews":                          "create",
 		"cdi.kubevirt.io/dataimportcrons":                                    "list watch",
