@@ -76,8 +76,9 @@ func TestAnImportThatFailsLeavesNothing(t *testing.T) {
 	url := offer(t, "appliance.ova", ova)
 	damaged, forged := bytes.Clone(ova), bytes.Clone(ova)
 	damaged[len(ova)/2] ^= 1
-	// The last digest in the manifest, which is the last member.
-	forged[bytes.LastIndex(forged, []byte("= "))+2] ^= 1
+	// The digest of the disk in the manifest.
+	digit := bytes.Index(forged, []byte(".vmdk)= ")) + len(".vmdk)= ")
+	forged[digit] = '0' + (forged[digit]+1)%2
 	for name, tc := range map[string]struct{ spec, reason, message string }{
 		"another checksum":  {`{"source": {"http": {"url": "` + url + `"}}, "checksum": "sha256:` + strings.Repeat("0", 64) + `"}`, "ChecksumMismatch", "sha256:0000"},
 		"a changed byte":    {`{"source": {"http": {"url": "` + offer(t, "appliance.ova", damaged) + `"}}}`, "NotAPackage", "the checksum of the data is wrong"},
