@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	fakecache "k8s.io/client-go/tools/cache/testing"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
@@ -119,21 +118,9 @@ func started(t *testing.T, e *engine, limit time.Duration, first ...*v1alpha1.Vi
 	return c, source
 }
 
-func eventually(t *testing.T, condition func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 2*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
-		last = condition()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatal(last)
-	}
-}
-
 func synced(t *testing.T, c *Cache) {
 	t.Helper()
-	eventually(t, func() error {
+	fixture.Succeeds(t, func() error {
 		if !c.Synced() {
 			return errors.New("the cache does not get ready")
 		}
@@ -164,7 +151,7 @@ func summary(c *Cache, name string) string {
 
 func becomes(t *testing.T, c *Cache, name, want string) {
 	t.Helper()
-	eventually(t, func() error {
+	fixture.Succeeds(t, func() error {
 		if got := summary(c, name); got != want {
 			return fmt.Errorf("policy %s is %q, want %q", name, got, want)
 		}
@@ -353,7 +340,7 @@ func TestNotSyncedBeforeEveryPolicyIsCompiled(t *testing.T) {
 	}
 	first = append(first, vmpol("last", "waiting", 1))
 	c, _ := started(t, e, time.Minute, first...)
-	eventually(t, func() error {
+	fixture.Succeeds(t, func() error {
 		if got := e.compiled.Load(); got != 501 {
 			return fmt.Errorf("%d policies are compiled", got)
 		}

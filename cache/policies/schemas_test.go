@@ -120,7 +120,7 @@ func TestPoliciesStayActiveWithoutTheirFieldsAfterAStart(t *testing.T) {
 
 func TestSchemasThatChangeDuringACompilation(t *testing.T) {
 	c, f, _ := following(t, "old", vmpol("a", "late new", 1))
-	eventually(t, func() error {
+	fixture.Succeeds(t, func() error {
 		if f.engine.compiled.Load() == 0 {
 			return errors.New("it is not compiled")
 		}

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -72,7 +71,7 @@ func start(t *testing.T, prepare func(*fake.FakeDynamicClient), first ...*unstru
 	c.Cache = newCache(Options{Logger: log, Compiler: compiler}, listing(c.client))
 	fixture.Run(t, c.Start)
 	if prepare == nil {
-		eventually(t, func() error {
+		fixture.Succeeds(t, func() error {
 			if watched.Load() < int32(len(followed)) {
 				return errors.New("the definitions are not watched")
 			}
@@ -126,18 +125,6 @@ func (c *cluster) reads(t *testing.T, field string) error {
 	return err
 }
 
-func eventually(t *testing.T, condition func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 2*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
-		last = condition()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatal(last)
-	}
-}
-
 // definitionOf returns a definition whose v1 and v1beta1 have a schema.
 func definitionOf(t *testing.T, name, openAPI string) *unstructured.Unstructured {
 	t.Helper()
@@ -187,7 +174,7 @@ func TestPoliciesReadTheFieldsOfTheInstalledKubeVirt(t *testing.T) {
 	}
 	// The fields of the release stay, and those of the installed definition only while it has them.
 	c.update(t, vms(t, "second"))
-	eventually(t, func() error {
+	fixture.Succeeds(t, func() error {
 		if c.reads(t, "first") == nil {
 			return errors.New("a field that KubeVirt does not have any more is still there")
 		}
@@ -213,7 +200,7 @@ func TestTheLastGoodSchemaStaysInUse(t *testing.T) {
 			c.Await(t.Context())
 			unusable := func(want float64, logged string) {
 				t.Helper()
-				eventually(t, func() error {
+				fixture.Succeeds(t, func() error {
 					if got := testutil.ToFloat64(c.metrics.unusable.WithLabelValues("VirtualMachine")); got != want || c.logged(logged) == 0 {
 						return fmt.Errorf("unusable %v, want %v; %q was logged %d times", got, want, logged, c.logged(logged))
 					}
@@ -227,7 +214,7 @@ func TestTheLastGoodSchemaStaysInUse(t *testing.T) {
 			}
 			c.update(t, vms(t, "second"))
 			unusable(0, "policies can read")
-			eventually(t, func() error { return c.reads(t, "second") })
+			fixture.Succeeds(t, func() error { return c.reads(t, "second") })
 			if count := c.logged("the last good one stays in use"); count != 1 {
 				t.Errorf("logged %d times", count)
 			}
@@ -244,11 +231,11 @@ func TestADefinitionThatComesAndGoes(t *testing.T) {
 	if _, err := c.client.Resource(definitions).Create(t.Context(), c.numbered(vms(t, "first")), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error { return c.reads(t, "first") })
+	fixture.Succeeds(t, func() error { return c.reads(t, "first") })
 	if err := c.client.Resource(definitions).Delete(t.Context(), "virtualmachines.kubevirt.io", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	fixture.Succeeds(t, func() error {
 		if c.logged("a definition of KubeVirt is gone") != 1 {
 			return errors.New("it is not logged that the definition is gone")
 		}

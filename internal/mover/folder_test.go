@@ -1,11 +1,8 @@
 package mover
 
 import (
-	"archive/tar"
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -59,17 +56,10 @@ func (s *folderSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func unpacked(t *testing.T, pkg []byte) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
-	for r := tar.NewReader(bytes.NewReader(pkg)); ; {
-		header, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return files
-		}
-		content, readErr := io.ReadAll(r)
-		if err := errors.Join(err, readErr); err != nil {
-			t.Fatal(err)
-		}
-		files[header.Name] = content
+	for _, each := range members(t, pkg) {
+		files[each.Name] = each.content
 	}
+	return files
 }
 
 func TestAPackageInAFolderIsImported(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"hash"
 	"io"
-	"sync/atomic"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/disk"
@@ -120,34 +119,6 @@ func (i *ovaImport) run(ctx context.Context) error {
 	return nil
 }
 
-// summed is a package whose checksum is computed as it is read, if one is requested.
-type summed struct {
-	io.Reader
-	sum hash.Hash
-}
-
-func (m *Mover) summed(from io.Reader) *summed {
-	if m.Task.Checksum == "" {
-		return &summed{Reader: from}
-	}
-	sum := sha256.New()
-	return &summed{io.TeeReader(from, sum), sum}
-}
-
-// compareChecksum reads the rest of a package, which is part of its checksum, and compares the sum of all that was read with the requested one.
-func (m *Mover) compareChecksum(rest *summed) error {
-	if _, err := io.Copy(io.Discard, rest); err != nil {
-		return err
-	}
-	if rest.sum == nil {
-		return nil
-	}
-	if got := textOf(rest.sum); got != m.Task.Checksum {
-		return failed(transfer.ReasonChecksumMismatch, false, "the package has the digest %s, and %s is requested", got, m.Task.Checksum)
-	}
-	return nil
-}
-
 // compare compares the description with that of the task, as soon as it is complete.
 func (i *ovaImport) compare(ended bool) error {
 	e := i.reader.Envelope()
@@ -244,26 +215,6 @@ func (i *ovaImport) format(f *ovf.File, d transfer.Disk) (disk.Format, error) {
 		return "", failed(transfer.ReasonUnsupported, false, "the disk %s: %v", d.Name, err)
 	}
 	return format, nil
-}
-
-// meter counts the bytes of a file that were read.
-type meter struct {
-	from   io.Reader
-	n      atomic.Int64
-	report func(done int64)
-}
-
-func (m *meter) Read(p []byte) (int, error) {
-	n, err := m.from.Read(p)
-	m.report(m.n.Add(int64(n)))
-	return n, err
-}
-
-// counted wraps the stored bytes of a disk.
-func (m *Mover) counted(d transfer.Disk, from io.Reader, size int64) *meter {
-	update := m.report.disk(d.Name)
-	update(func(p *transfer.Progress) { p.Done, p.Total, p.Digest = 0, size, "" })
-	return &meter{from: from, report: func(done int64) { update(func(p *transfer.Progress) { p.Done = done }) }}
 }
 
 // stream writes a disk as it passes.

@@ -94,14 +94,13 @@ type member struct {
 	content []byte
 }
 
-// repack changes the members of an archive.
-func repack(t testing.TB, pkg []byte, change func([]member) []member) []byte {
+// members reads an archive.
+func members(t testing.TB, pkg []byte) (all []member) {
 	t.Helper()
-	var all []member
 	for r := tar.NewReader(bytes.NewReader(pkg)); ; {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return all
 		}
 		content, readErr := io.ReadAll(r)
 		if err = errors.Join(err, readErr); err != nil {
@@ -109,9 +108,14 @@ func repack(t testing.TB, pkg []byte, change func([]member) []member) []byte {
 		}
 		all = append(all, member{*header, content})
 	}
+}
+
+// repack changes the members of an archive.
+func repack(t testing.TB, pkg []byte, change func([]member) []member) []byte {
+	t.Helper()
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	for _, each := range change(all) {
+	for _, each := range change(members(t, pkg)) {
 		each.Size = int64(len(each.content))
 		_, err := w.Write(nil)
 		if err = errors.Join(err, w.WriteHeader(&each.Header)); err == nil {

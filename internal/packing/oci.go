@@ -11,7 +11,6 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/disk"
 	"github.com/vmstencil/stencil/disk/rawzstd"
 	"github.com/vmstencil/stencil/oci"
 	"github.com/vmstencil/stencil/ovf/conversion"
@@ -76,12 +75,9 @@ func NewOCI(t *v1beta1.VirtualMachineTemplate, vm map[string]any, disks []Disk, 
 	return o, nil
 }
 
+// layer returns what writes the layer of a disk.
 func layer(d Disk, compressor *rawzstd.Compressor, meter Meter) (func(ctx context.Context, w io.Writer) (*rawzstd.Layout, error), error) {
-	image, err := disk.OpenRaw(d.Content, d.Size)
-	if err != nil {
-		return nil, err
-	}
-	total, err := disk.Stored(image)
+	image, data, err := d.open()
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +88,7 @@ func layer(d Disk, compressor *rawzstd.Compressor, meter Meter) (func(ctx contex
 	}
 	return func(ctx context.Context, w io.Writer) (*rawzstd.Layout, error) {
 		var end func()
-		progress, end = meter(d, total)
+		progress, end = meter(d, data)
 		defer end()
 		return encoder.Write(ctx, w)
 	}, nil

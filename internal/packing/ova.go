@@ -26,6 +26,15 @@ type Disk struct {
 	Size    int64
 }
 
+// open returns the disk, and the bytes of its data.
+func (d Disk) open() (image disk.Image, data int64, err error) {
+	if image, err = disk.OpenRaw(d.Content, d.Size); err != nil {
+		return nil, 0, err
+	}
+	data, err = disk.Stored(image)
+	return image, data, err
+}
+
 // Meter begins the progress of a disk, of total bytes of data. end is called after it.
 type Meter func(d Disk, total int64) (progress func(done int64), end func())
 
@@ -62,11 +71,7 @@ const maxTemplateName = 128
 // pack completes a disk of the package, and returns what writes its file.
 func pack(template string, d Disk, meter Meter, to *conversion.ExportDisk) (func(ctx context.Context, w io.Writer) error, error) {
 	base := template[:min(len(template), maxTemplateName)] + "-" + d.Volume
-	image, err := disk.OpenRaw(d.Content, d.Size)
-	if err != nil {
-		return nil, err
-	}
-	data, err := disk.Stored(image)
+	image, data, err := d.open()
 	if err != nil {
 		return nil, err
 	}

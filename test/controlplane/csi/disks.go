@@ -89,7 +89,7 @@ func Pattern(url string) io.Reader {
 	return io.LimitReader(rand.NewChaCha8(sha256.Sum256([]byte(url))), patternSize)
 }
 
-// errUnbound says that a claim has no volume.
+// errUnbound is the error of a claim that is not bound.
 var errUnbound = errors.New("is not bound to a volume yet")
 
 // volumeOf returns the volume of a bound claim.
