@@ -42,6 +42,7 @@
 //	diskUser          string           the username under which the manager creates disks that templates lend; empty if it creates none
 //	revisionUser      string           the username under which the manager replaces stored instance types; empty if it replaces none
 //	transferUser      string           the username under which the manager imports and exports templates; empty if it does neither
+//	transferDomain    string           the domain below which movers are reached from outside of the cluster; empty if they are not
 //	moverImage        string           the image of stencil-mover
 //	objectUser        string           the username under which the manager creates the objects of templates; empty if it creates none
 //	exemptUsers       list of strings  users exempt from approvals: Kubernetes' own

@@ -140,18 +140,21 @@ func TestTransfersThatTheManagerWrites(t *testing.T) {
 			volumes: [{name: a, secret: {secretName: s}}, {name: b, persistentVolumeClaim: {claimName: c}}],
 			containers: [{name: mover, image: ghcr.io/vmstencil/stencil-mover, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}]}}}}`
 		claim   = `{metadata: {name: root, ` + owned + `}, spec: {accessModes: [ReadWriteOnce]}}`
+		ingress = `{metadata: {name: export-u-1, ` + owned + `}, spec: {rules: [{host: export-u-1.exports.example.com, http: {paths: [{backend: {service: {name: export-u-1, port: {name: https}}}}]}}]}}`
 		create  = "Stencil's manager creates this for a VirtualMachineTemplateImport or VirtualMachineTemplateExport only, with its UID in label template.kubevirt.io/transfer and with no other owner: create it as another user"
 		named   = "Stencil's manager creates this with the UID of an import or export in its name only: create it as another user"
 		plain   = "Stencil's manager creates Jobs only that run the image of stencil-mover, without root, without a token and without access to the node: create it as another user"
 		copies  = "Stencil's manager creates DataVolumes as copies of volumes only: create it as another user"
 		deletes = "Stencil's manager deletes only what it has created for an import or export that still owns it: delete it as another user"
+		leads   = "Stencil's manager creates Ingresses only that lead from a host name below transfers.ingress.domain to the Service of an import or export: create it as another user"
 		changes = "Stencil's manager changes only ownerReferences of the claims and templates that it has created: change it as another user"
 	)
-	policy := evaluate(t, "manager-transfers", nil)
+	policy := evaluate(t, "manager-transfers", map[string]string{"transferDomain": "'exports.example.com'"})
 	kinds := map[string]*kindOf{
 		"jobs":                   {schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, "jobs"},
 		"persistentvolumeclaims": {schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, "persistentvolumeclaims"},
 		"secrets":                {schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "secrets"},
+		"ingresses":              {schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}, "ingresses"},
 		"datavolumes":            {schema.GroupVersionKind{Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"}, "datavolumes"},
 	}
 	change := func(in string, pairs ...string) string {
@@ -202,6 +205,18 @@ func TestTransfersThatTheManagerWrites(t *testing.T) {
 			{name: "a change", before: `{metadata: {name: transfer-u-1, ` + owned + `}}`, after: `{metadata: {name: transfer-u-1, ` + owned + `}, data: {a: b}}`, want: changes},
 			{name: "the deletion of another", before: `{metadata: {name: s}}`, want: deletes},
 		},
+		"ingresses": {
+			{name: "to a mover", after: ingress},
+			{name: "its deletion", before: ingress},
+			{name: "from another host", after: change(ingress, "u-1.exports.example.com", "shop.example.com"), want: leads},
+			{name: "from a similar host", after: change(ingress, "u-1.exports.example.com", "fakeexports.example.com"), want: leads},
+			{name: "from all hosts", after: change(ingress, "host: export-u-1.exports.example.com, ", ""), want: leads},
+			{name: "to another Service", after: change(ingress, "service: {name: export-u-1", "service: {name: shop"), want: leads},
+			{name: "to another object", after: change(ingress, "service: {name: export-u-1, port: {name: https}}", "resource: {kind: Bucket, name: a}"), want: leads},
+			{name: "from all other hosts", after: change(ingress, "spec: {", "spec: {defaultBackend: {service: {name: shop}}, "), want: leads},
+			{name: "another name", after: change(ingress, "{name: export-u-1, labels", "{name: shop, labels"), want: named},
+			{name: "a change", before: ingress, after: change(ingress, "https", "http"), want: changes},
+		},
 		"datavolumes": {
 			{name: "a copy of a claim", after: `{metadata: {name: a, ` + owned + `}, spec: {source: {pvc: {name: a}}}}`},
 			{name: "a copy of a snapshot", after: `{metadata: {name: a, ` + owned + `}, spec: {source: {snapshot: {name: a}}}}`},
@@ -216,6 +231,7 @@ func TestTransfersThatTheManagerWrites(t *testing.T) {
 			t.Run(kind+": "+tc.name, func(t *testing.T) { tc.run(t, policy, kinds[kind], kind) })
 		}
 	}
+	written{as: transferUser, after: ingress, want: leads}.run(t, evaluate(t, "manager-transfers", nil), kinds["ingresses"], "ingresses")
 	off := evaluate(t, "manager-transfers", map[string]string{"transferUser": "''"})
 	written{as: transferUser, after: `{metadata: {name: root}}`}.run(t, off, kinds["persistentvolumeclaims"], "persistentvolumeclaims")
 }

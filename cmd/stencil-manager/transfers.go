@@ -1,13 +1,16 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	program "github.com/vmstencil/stencil/internal/server"
 	"github.com/vmstencil/stencil/reconcilers"
@@ -25,6 +28,8 @@ type transferOptions struct {
 	cpu, memory, maxSize string
 	networks             program.List
 	limit                int
+	ingress              transfer.IngressSettings
+	ingressAnnotations   string
 }
 
 func (t *transferOptions) bind(flags *flag.FlagSet) {
@@ -41,6 +46,11 @@ func (t *transferOptions) bind(flags *flag.FlagSet) {
 	flags.IntVar(&t.limit, "transfer-limit", 8, "Maximum number of imports and exports in progress at a time; others wait for them.")
 	flags.Var(&t.networks, "transfer-networks",
 		"Private networks, separated by commas, such as 10.0.0.0/8, in which sources of imports may be. Sources with other addresses that are not public are denied.")
+	flags.StringVar(&t.ingress.Domain, "transfer-ingress-domain", "",
+		"Domain below which packages are downloaded and uploaded from outside of the cluster, by an Ingress of each. If empty, there are no Ingresses.")
+	flags.StringVar(&t.ingress.Class, "transfer-ingress-class", "", "Class of these Ingresses. If empty, it is the default one of the cluster.")
+	flags.StringVar(&t.ingress.TLSSecret, "transfer-ingress-tls-secret", "", "Secret with the certificate of these Ingresses, in the namespaces of imports and exports. If empty, the controller uses its own.")
+	flags.StringVar(&t.ingressAnnotations, "transfer-ingress-annotations", "", "Annotations of these Ingresses, as a JSON object with values that are strings.")
 }
 
 // settings returns what the reconcilers need.
@@ -78,8 +88,11 @@ func (t *transferOptions) settings(namespace string) (reconcilers.Transfers, err
 	if err != nil {
 		return parsed, err
 	}
+	if err := t.parseIngress(); err != nil {
+		return parsed, err
+	}
 	parsed.Settings = transfer.Settings{
-		Namespace: namespace, Image: t.image, PullPolicy: corev1.PullPolicy(t.pullPolicy), AllowedNetworks: networks, MaxDisks: maximumDisks, MaxBytes: size.Value(), Limit: t.limit,
+		Namespace: namespace, Image: t.image, PullPolicy: corev1.PullPolicy(t.pullPolicy), AllowedNetworks: networks, MaxDisks: maximumDisks, MaxBytes: size.Value(), Limit: t.limit, Ingress: t.ingress,
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
 			Limits:   corev1.ResourceList{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory},
@@ -89,6 +102,30 @@ func (t *transferOptions) settings(namespace string) (reconcilers.Transfers, err
 		parsed.Settings.PullSecrets = append(parsed.Settings.PullSecrets, corev1.LocalObjectReference{Name: name})
 	}
 	return parsed, nil
+}
+
+// longestDomain lets a host name with the label of a transfer, which has 43 characters at most, and a period stay within the 253 of a name.
+const longestDomain = 253 - 44
+
+// parseIngress completes the settings of Ingresses.
+func (t *transferOptions) parseIngress() error {
+	if t.ingress.Domain == "" {
+		return nil
+	}
+	problems := validation.IsDNS1123Subdomain(t.ingress.Domain)
+	if len(t.ingress.Domain) > longestDomain {
+		problems = append(problems, fmt.Sprintf("must be no more than %d characters", longestDomain))
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("--transfer-ingress-domain: %s", strings.Join(problems, "; "))
+	}
+	if t.ingressAnnotations == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(t.ingressAnnotations), &t.ingress.Annotations); err != nil {
+		return fmt.Errorf("--transfer-ingress-annotations: must be a JSON object with values that are strings: %w", err)
+	}
+	return nil
 }
 
 // prefixes parses the networks of a flag.

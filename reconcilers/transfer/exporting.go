@@ -63,7 +63,7 @@ func (r *Exports) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		}
 		return reconcile.Result{}, err
 	}
-	s, err := r.newSession(ctx, directionExport, "VirtualMachineTemplateExport", object, &object.Status.Phase, &object.Status.Conditions, owner.serviceNames)
+	s, err := r.newSession(ctx, directionExport, "VirtualMachineTemplateExport", object, &object.Status.Phase, &object.Status.Conditions, func(o owner) []string { return o.serverNames(&r.settings) })
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -271,7 +271,7 @@ func (e *exporting) start(ctx context.Context, of *exportable, copies []corev1.P
 	}
 	objects := []client.Object{e.owner.claim(j.result, chosen.size, chosen.class, chosen.modes, &chosen.mode), e.owner.networkPolicy(e.target() == nil, &e.settings)}
 	if e.target() == nil {
-		objects = append(objects, e.owner.access(e.who), e.owner.service())
+		objects = append(objects, e.owner.offered(e.who, &e.settings)...)
 	}
 	for _, object := range append(objects, e.owner.job(e.owner.called(""), j, &e.settings)) {
 		if err := ensure(ctx, e.cluster, object); err != nil {
@@ -334,6 +334,7 @@ func (e *exporting) follow(ctx context.Context, seen *observed) (again time.Dura
 	expires := metav1.NewTime(e.clock.Now().Add(ttl))
 	status.ExpiresAt = &expires
 	status.URL = "https://" + e.owner.serviceHost() + transfer.PackagePath + e.file()
+	status.ExternalURL = e.owner.externalURL(transfer.PackagePath+e.file(), &e.settings.Ingress)
 	status.TokenSecretRef = &corev1.LocalObjectReference{Name: e.owner.called(access)}
 	e.succeed(v1beta1.TransferReady, "the package can be downloaded until "+expires.UTC().Format(time.RFC3339), status.Size)
 	return min(ttl, serveInterval), nil
@@ -389,14 +390,13 @@ func (e *exporting) serve(ctx context.Context) (time.Duration, error) {
 
 // clear deletes what the export has made.
 func (e *exporting) clear(ctx context.Context) error {
-	e.object.Status.URL, e.object.Status.TokenSecretRef = "", nil
+	e.object.Status.URL, e.object.Status.ExternalURL, e.object.Status.TokenSecretRef = "", "", nil
 	named := func(suffix string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: e.object.Namespace, Name: e.owner.called(suffix)}
 	}
 	failures := []error{
 		e.deleteJob(ctx, e.owner, e.owner.called("")),
-		remove(ctx, e.cluster, &corev1.Secret{ObjectMeta: named("")}), remove(ctx, e.cluster, &corev1.Secret{ObjectMeta: named(access)}),
-		remove(ctx, e.cluster, e.owner.service()), remove(ctx, e.cluster, e.owner.networkPolicy(true, &e.settings)),
+		remove(ctx, e.cluster, &corev1.Secret{ObjectMeta: named("")}), e.withdraw(ctx), remove(ctx, e.cluster, e.owner.networkPolicy(true, &e.settings)),
 		remove(ctx, e.cluster, &corev1.PersistentVolumeClaim{ObjectMeta: named(result)}),
 	}
 	copies := &unstructured.UnstructuredList{}

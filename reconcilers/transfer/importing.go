@@ -56,7 +56,7 @@ func (r *Imports) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		if object.Spec.Source.Upload == nil {
 			return nil
 		}
-		return o.serviceNames()
+		return o.serverNames(&r.settings)
 	})
 	if err != nil {
 		return reconcile.Result{}, err

@@ -190,6 +190,8 @@ type Settings struct {
 	MaxBytes int64
 	// Limit is how many imports and exports may be in progress at a time.
 	Limit int
+	// Ingress is how movers are reached from outside of the cluster.
+	Ingress IngressSettings
 }
 
 // networks returns AllowedNetworks for the task of a mover.
@@ -199,35 +201,6 @@ func (s *Settings) networks() (texts []string) {
 	}
 	return texts
 }
-
-// access returns the Secret with which users download an export, or upload a package.
-func (o owner) access(who *identity) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: o.metadata(o.called(access)), Immutable: new(true), Data: map[string][]byte{
-		"token": []byte(who.downloadToken), "ca.crt": who.certificate,
-	}}
-}
-
-// service returns the Service at which an export is downloaded, or the package of an import uploaded.
-func (o owner) service() *corev1.Service {
-	return &corev1.Service{ObjectMeta: o.metadata(o.serviceName()), Spec: corev1.ServiceSpec{
-		Selector: o.labels(), Ports: []corev1.ServicePort{{Name: "https", Port: 443, TargetPort: intstr.FromInt32(transfer.Port), Protocol: corev1.ProtocolTCP}},
-	}}
-}
-
-// serviceName begins with a letter, as names of Services must, and has at most 63 characters.
-func (o owner) serviceName() string {
-	if o.kind == "VirtualMachineTemplateImport" {
-		return "import-" + string(o.uid)
-	}
-	return "export-" + string(o.uid)
-}
-
-// serviceNames are the names of the Service in the certificate of its mover.
-func (o owner) serviceNames() []string {
-	return []string{o.serviceHost(), o.serviceHost() + ".cluster.local"}
-}
-
-func (o owner) serviceHost() string { return o.serviceName() + "." + o.namespace + ".svc" }
 
 // claim returns a PersistentVolumeClaim.
 func (o owner) claim(name string, size int64, class string, modes []corev1.PersistentVolumeAccessMode, mode *corev1.PersistentVolumeMode) *corev1.PersistentVolumeClaim {

@@ -55,6 +55,7 @@ func (i *importing) receive(ctx context.Context) (time.Duration, error) {
 			i.object.Status.Upload = &v1beta1.ImportUpload{}
 		}
 		i.object.Status.Upload.URL = "https://" + i.owner.serviceHost() + transfer.UploadPath
+		i.object.Status.Upload.ExternalURL = i.owner.externalURL(transfer.UploadPath, &i.settings.Ingress)
 		i.object.Status.Upload.TokenSecretRef = &corev1.LocalObjectReference{Name: i.owner.called(access)}
 		i.object.Status.Upload.Received = seen.state.Received
 	}
@@ -94,9 +95,8 @@ func (i *importing) startReception(ctx context.Context, name string) error {
 	if err := replace(ctx, i.cluster, secret); err != nil {
 		return err
 	}
-	for _, object := range []client.Object{
-		i.owner.claim(j.result, chosen.size, chosen.class, chosen.modes, &chosen.mode), i.networkPolicy(), i.owner.access(i.who), i.owner.service(), i.owner.job(name, j, &i.settings),
-	} {
+	objects := append(i.owner.offered(i.who, &i.settings), i.owner.claim(j.result, chosen.size, chosen.class, chosen.modes, &chosen.mode), i.networkPolicy(), i.owner.job(name, j, &i.settings))
+	for _, object := range objects {
 		if err := ensure(ctx, i.cluster, object); err != nil {
 			return err
 		}
@@ -114,13 +114,8 @@ func (i *importing) closeReception(ctx context.Context) error {
 	if i.object.Spec.Source.Upload == nil {
 		return nil
 	}
-	named := func(suffix string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: i.object.Namespace, Name: i.owner.called(suffix)}
-	}
-	return errors.Join(
-		i.deleteJob(ctx, i.owner, i.owner.called(reception)), remove(ctx, i.cluster, i.owner.service()),
-		remove(ctx, i.cluster, &corev1.Secret{ObjectMeta: named(reception)}), remove(ctx, i.cluster, &corev1.Secret{ObjectMeta: named(access)}),
-	)
+	task := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: i.object.Namespace, Name: i.owner.called(reception)}}
+	return errors.Join(i.deleteJob(ctx, i.owner, i.owner.called(reception)), i.withdraw(ctx), remove(ctx, i.cluster, task))
 }
 
 // forget deletes the uploaded package, and what received it.
@@ -129,7 +124,7 @@ func (i *importing) forget(ctx context.Context) error {
 		return nil
 	}
 	if i.object.Status.Upload != nil {
-		i.object.Status.Upload.URL, i.object.Status.Upload.TokenSecretRef = "", nil
+		i.object.Status.Upload.URL, i.object.Status.Upload.ExternalURL, i.object.Status.Upload.TokenSecretRef = "", "", nil
 	}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: i.object.Namespace, Name: i.owner.called(result)}}
 	return errors.Join(i.closeReception(ctx), remove(ctx, i.cluster, claim))

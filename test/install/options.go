@@ -2,6 +2,7 @@ package install
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/url"
@@ -117,6 +118,10 @@ func (o Options) ManagerArgs() []string {
 			fmt.Sprintf("--transfer-image=ghcr.io/vmstencil/stencil-mover:%v", image["tag"]))
 		if limit := transfers["limit"]; limit != nil {
 			arguments = append(arguments, fmt.Sprintf("--transfer-limit=%v", limit))
+		}
+		if ingress, _ := transfers["ingress"].(map[string]any); ingress["domain"] != nil {
+			annotations, _ := json.Marshal(ingress["annotations"])
+			arguments = append(arguments, fmt.Sprintf("--transfer-ingress-domain=%v", ingress["domain"]), "--transfer-ingress-annotations="+string(annotations))
 		}
 		if networks, _ := transfers["allowedNetworks"].([]any); len(networks) > 0 {
 			arguments = append(arguments, "--transfer-networks="+strings.Join(texts(networks), ","))

@@ -29,12 +29,24 @@ import (
 
 // Package is what a ready export offers, or what an import waits for.
 type Package struct {
-	URL, Token, Digest string
+	URL, ExternalURL, Token, Digest string
 	// Certificate is that of the server, in PEM.
 	Certificate []byte
 	Size        int64
 	// address is that of the mover. On a real cluster the Service leads there.
 	address string
+	// outside is what users outside of the cluster connect by; nil for those inside.
+	outside *Outside
+}
+
+// From returns the package for a user outside of the cluster.
+func (p *Package) From(outside *Outside) *Package {
+	from := *p
+	from.URL, from.outside = p.ExternalURL, outside
+	if outside.Certificate != nil {
+		from.Certificate = outside.Certificate
+	}
+	return &from
 }
 
 // Of reads the package of an export, as a user; as the administrator when that is nil.
@@ -47,7 +59,7 @@ func Of(ctx context.Context, plane *controlplane.Plane, user *controlplane.User,
 	if object.Status.Phase != v1beta1.TransferReady || object.Status.TokenSecretRef == nil {
 		return nil, fmt.Errorf("export %s/%s is %s", namespace, export, object.Status.Phase)
 	}
-	p := &Package{URL: object.Status.URL, Digest: object.Status.Digest, Size: object.Status.Size}
+	p := &Package{URL: object.Status.URL, ExternalURL: object.Status.ExternalURL, Digest: object.Status.Digest, Size: object.Status.Size}
 	return p, as.complete(ctx, p, object.Status.TokenSecretRef.Name, object.UID)
 }
 
@@ -62,7 +74,7 @@ func For(ctx context.Context, plane *controlplane.Plane, user *controlplane.User
 	if object.Status.Phase != v1beta1.TransferUploading || status == nil || status.TokenSecretRef == nil {
 		return nil, fmt.Errorf("import %s/%s is %s", namespace, name, object.Status.Phase)
 	}
-	p := &Package{URL: status.URL, Size: object.Spec.Source.Upload.Size}
+	p := &Package{URL: status.URL, ExternalURL: status.ExternalURL, Size: object.Spec.Source.Upload.Size}
 	return p, as.complete(ctx, p, status.TokenSecretRef.Name, object.UID)
 }
 
@@ -173,17 +185,10 @@ func (p *Package) Append(ctx context.Context, offset int64, content []byte) (*Re
 }
 
 func (p *Package) request(ctx context.Context, method string, header http.Header, content io.Reader) (*Response, error) {
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(p.Certificate) {
-		return nil, errors.New("the Secret has no certificate")
+	client, err := p.client()
+	if err != nil {
+		return nil, err
 	}
-	// The Service of a plane has no proxy: the name is resolved to the pod, and the certificate is verified for the name.
-	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, p.address)
-		},
-	}}
 	request, err := http.NewRequestWithContext(ctx, method, p.URL, content)
 	if err != nil {
 		return nil, err
@@ -196,6 +201,24 @@ func (p *Package) request(ctx context.Context, method string, header http.Header
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	return &Response{response.StatusCode, response.Header, body}, err
+}
+
+// client is an HTTP client of a user.
+func (p *Package) client() (*http.Client, error) {
+	if p.outside != nil {
+		return p.outside.client(p.Certificate)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(p.Certificate) {
+		return nil, errors.New("the Secret has no certificate")
+	}
+	// The Service of a plane has no proxy: the name is resolved to the pod, and the certificate is verified for the name.
+	return &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, p.address)
+		},
+	}}, nil
 }
 
 // Authorized returns the header that permits a download or an upload.

@@ -29,6 +29,8 @@ type Command struct {
 	Stdin string
 	// Folder is where it runs; that of the test when empty.
 	Folder string
+	// Environment are further variables, NAME=VALUE.
+	Environment []string
 }
 
 // Result is the exit code and the output of a command.
@@ -52,6 +54,7 @@ func (c Command) command(ctx context.Context) *exec.Cmd {
 		}
 	}
 	command.Env = append(command.Env, "KUBECONFIG="+c.Kubeconfig, "TERM=xterm")
+	command.Env = append(command.Env, c.Environment...)
 	return command
 }
 

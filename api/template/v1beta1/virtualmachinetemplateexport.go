@@ -172,6 +172,13 @@ type VirtualMachineTemplateExportStatus struct {
 	// +optional
 	URL string `json:"url,omitempty"`
 
+	// ExternalURL of the package, from outside of the cluster, where the cluster admin has
+	// set a domain for it. The certificate of its server is that of the cluster's ingress,
+	// or the one in the Secret if the ingress passes connections through.
+	//
+	// +optional
+	ExternalURL string `json:"externalURL,omitempty"`
+
 	// TokenSecretRef names the Secret with the token of the URL, in the key token, and
 	// the certificate of the server, in the key ca.crt. Requests have the header
 	// Authorization: Bearer TOKEN.

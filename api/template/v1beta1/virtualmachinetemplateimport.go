@@ -266,6 +266,12 @@ type ImportUpload struct {
 	// +optional
 	URL string `json:"url,omitempty"`
 
+	// ExternalURL is that address from outside of the cluster, where the cluster admin has
+	// set a domain for it.
+	//
+	// +optional
+	ExternalURL string `json:"externalURL,omitempty"`
+
 	// TokenSecretRef names a Secret with the keys token and ca.crt for the upload.
 	//
 	// +optional

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"path"
 	"strconv"
 	"strings"
@@ -208,26 +206,4 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 		return "", Failed("reading the version of the API server", err)
 	}
 	return info.GitVersion, nil
-}
-
-// Service requests a path of a Service from a byte on, by HTTPS, and returns the body. The API server passes the request on, without the header
-// Authorization; the user needs the permission to get services/proxy. The error is the API server's, or has the response of the Service.
-func (c *Client) Service(ctx context.Context, namespace, service, port, path string, from int64, header map[string]string) (io.ReadCloser, error) {
-	request := proxied(c.rest.Get(), namespace, service, port, path, header)
-	request.SetHeader("Range", fmt.Sprintf("bytes=%d-", from))
-	return request.Stream(ctx)
-}
-
-// Send sends a body to a path of a Service, by HTTPS and with the method PATCH. The user needs the permission to patch services/proxy. The error is as of Service.
-func (c *Client) Send(ctx context.Context, namespace, service, port, path string, header map[string]string, body io.Reader) error {
-	return proxied(c.rest.Verb(http.MethodPatch), namespace, service, port, path, header).Body(body).Do(ctx).Error()
-}
-
-// proxied is a request that the API server passes on to a Service. It is made once.
-func proxied(request *rest.Request, namespace, service, port, path string, header map[string]string) *rest.Request {
-	request.AbsPath("/api/v1/namespaces", namespace, "services", "https:"+service+":"+port, "proxy", path).MaxRetries(0)
-	for key, value := range header {
-		request.SetHeader(key, value)
-	}
-	return request
 }

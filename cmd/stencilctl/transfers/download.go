@@ -3,41 +3,32 @@ package transfers
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
-	"net/url"
 	"os"
 	"regexp"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 	"github.com/vmstencil/stencil/cmd/stencilctl/files"
-	"github.com/vmstencil/stencil/transfer"
 )
 
-var (
-	secrets = corev1.SchemeGroupVersion.WithResource("secrets")
-	digests = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-)
+var digests = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // download writes the package of an export to the file. It continues what an earlier command has written, and after a lost connection.
 func (c *exporting) download(ctx context.Context, client *cluster.Client, export *v1beta1.VirtualMachineTemplateExport) (err error) {
 	status := export.Status
-	from, err := url.Parse(status.URL)
-	if err != nil || status.TokenSecretRef == nil || !digests.MatchString(status.Digest) {
+	if status.TokenSecretRef == nil || !digests.MatchString(status.Digest) {
 		return cli.Cluster(fmt.Errorf("the export %s has no package", export.Name))
 	}
-	token, err := accessToken(ctx, client, export.Namespace, status.TokenSecretRef.Name)
+	from, err := c.endpoint(ctx, client, export.Namespace, status.URL, status.ExternalURL, status.TokenSecretRef.Name, nil)
 	if err != nil {
 		return err
 	}
@@ -60,10 +51,7 @@ func (c *exporting) download(ctx context.Context, client *cluster.Client, export
 	}
 	meter := files.NewMeter(c.streams, "download", status.Size)
 	defer meter.End()
-	service, _, _ := strings.Cut(from.Hostname(), ".")
-	get := func(offset int64) (io.ReadCloser, error) {
-		return client.Service(ctx, export.Namespace, service, "https", from.Path, offset, map[string]string{transfer.TokenHeader: token})
-	}
+	get := func(offset int64) (io.ReadCloser, error) { return from.Get(ctx, offset) }
 	if err := c.fetch(ctx, get, &sink{file: file, sum: sum, written: written, size: status.Size, meter: meter}); err != nil {
 		return err
 	}
@@ -72,22 +60,6 @@ func (c *exporting) download(ctx context.Context, client *cluster.Client, export
 		return errors.Join(cli.Cluster(fmt.Errorf("the package that was downloaded has the digest %s, and %s in the status of the export: it is not kept", got, status.Digest)), cli.Internal(os.Remove(partial)))
 	}
 	return cli.Internal(c.finish(partial))
-}
-
-// accessToken returns the token of a Secret.
-func accessToken(ctx context.Context, client *cluster.Client, namespace, name string) (string, error) {
-	var secret struct {
-		Data map[string]string `json:"data"`
-	}
-	found, err := client.GetInto(ctx, secrets, namespace, name, &secret)
-	if err != nil {
-		return "", cluster.Failed("reading Secret "+name, err)
-	}
-	token, err := base64.StdEncoding.DecodeString(secret.Data["token"])
-	if !found || err != nil || len(token) == 0 {
-		return "", cli.Cluster(fmt.Errorf("the Secret %s has no token", name))
-	}
-	return string(token), nil
 }
 
 // sink is the file of a download.

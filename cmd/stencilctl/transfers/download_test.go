@@ -32,8 +32,9 @@ const (
 // exporter is an API server with one export, whose package the Service behind it offers.
 type exporter struct {
 	content []byte
-	// digest is that of the status.
-	digest string
+	// digest is that of the status, outside the URL from outside of the cluster, and authorities the certificate of its server.
+	digest, outside string
+	authorities     []byte
 	// respond answers a request for the package instead, and returns false to let it be served; nth counts from 1.
 	respond func(w http.ResponseWriter, r *http.Request, nth int) bool
 
@@ -53,7 +54,7 @@ func (e *exporter) object(phase v1beta1.TransferPhase) *v1beta1.VirtualMachineTe
 	object := &v1beta1.VirtualMachineTemplateExport{}
 	object.Namespace, object.Name, object.Status.Phase = "shop", "web-abcde", phase
 	object.Status.URL, object.Status.Digest, object.Status.Size = "https://export-1.shop.svc/package/web.ova", e.digest, int64(len(e.content))
-	object.Status.TokenSecretRef = reference("access")
+	object.Status.ExternalURL, object.Status.TokenSecretRef = e.outside, reference("access")
 	return object
 }
 
@@ -70,8 +71,8 @@ func (e *exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.deleted = true
 		_, _ = io.WriteString(w, `{"kind": "Status", "status": "Success"}`)
 	case r.URL.Path == "/api/v1/namespaces/shop/secrets/access":
-		_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{"token": base64.StdEncoding.EncodeToString([]byte(token))}})
-	case r.URL.Path == proxied:
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{"token": base64.StdEncoding.EncodeToString([]byte(token)), "ca.crt": base64.StdEncoding.EncodeToString(e.authorities)}})
+	case r.URL.Path == proxied, r.TLS != nil && r.URL.Path == "/package/web.ova":
 		e.mutex.Lock()
 		e.ranges = append(e.ranges, r.Header.Get("Range"))
 		nth := len(e.ranges)

@@ -26,6 +26,7 @@ type exporting struct {
 	packaged  v1beta1.ExportFormat
 	following cli.Following
 	format    *cli.Format
+	access
 	retrying
 	template, target     string
 	existing             string
@@ -87,6 +88,7 @@ The exit code`, 1)
 		flags.BoolVar(&c.plainHTTP, "plain-http", false, "the cluster connects to the registry without TLS")
 	}
 	c.following.Register(flags, defaultTimeout)
+	c.register(flags)
 	c.cluster.Register(flags)
 	c.format.Register(command, "output", "o")
 	command.ValidArgsFunction = func(command *cobra.Command, arguments []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -96,6 +96,7 @@ The exit code is 1 if the import fails, if it waits for a user, and if it is not
 	}
 	flags.BoolVar(&c.wait, "wait", true, "wait for the result")
 	c.following.Register(flags, defaultTimeout)
+	c.register(flags)
 	c.dryRun.Register(command)
 	c.cluster.Register(flags)
 	c.format.Register(command, "output", "o")

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -54,6 +52,7 @@ The exit code is 1 if the import fails, if it waits for a user, and if it is not
 		command.Example = `  stencilctl oci upload web-x7k2p web.oci.tar -n shop`
 	}
 	c.following.Register(command.Flags(), defaultTimeout)
+	c.register(command.Flags())
 	c.cluster.Register(command.Flags())
 	c.format.Register(command, "output", "o")
 	c.cluster.CompleteNamespaces(command)
@@ -126,6 +125,7 @@ type finisher struct {
 	streams   cli.Streams
 	following cli.Following
 	format    *cli.Format
+	access
 	retrying
 }
 
@@ -169,11 +169,10 @@ func waitsForUpload(status *v1beta1.VirtualMachineTemplateImportStatus) bool {
 // send sends a package to the import.
 func (f *finisher) send(ctx context.Context, at *watched, object *v1beta1.VirtualMachineTemplateImport, from *local) error {
 	status := object.Status.Upload
-	to, err := url.Parse(status.URL)
-	if err != nil || status.TokenSecretRef == nil {
+	if status.TokenSecretRef == nil {
 		return cli.Cluster(fmt.Errorf("the status of %s does not say where the package is sent to", at))
 	}
-	token, err := accessToken(ctx, at.client, at.namespace, status.TokenSecretRef.Name)
+	to, err := f.endpoint(ctx, at.client, at.namespace, status.URL, status.ExternalURL, status.TokenSecretRef.Name, map[string]string{transfer.TusVersion: transfer.Tus})
 	if err != nil {
 		return err
 	}
@@ -184,8 +183,7 @@ func (f *finisher) send(ctx context.Context, at *watched, object *v1beta1.Virtua
 	defer file.Close()
 	meter := files.NewMeter(f.streams, "upload", from.size)
 	defer meter.End()
-	service, _, _ := strings.Cut(to.Hostname(), ".")
-	s := &sender{client: at.client, namespace: at.namespace, service: service, path: to.Path, token: token, file: file, size: from.size, meter: meter}
+	s := &sender{to: to, file: file, size: from.size, meter: meter}
 	failed := f.repeat(ctx, "uploading the package", func() int64 { return s.size - s.received }, func() error { return s.part(ctx) })
 	if failed == nil {
 		return nil
@@ -199,11 +197,10 @@ func (f *finisher) send(ctx context.Context, at *watched, object *v1beta1.Virtua
 
 // sender sends a file in parts.
 type sender struct {
-	client                          *cluster.Client
-	namespace, service, path, token string
-	file                            *os.File
-	size                            int64
-	meter                           *files.Meter
+	to    *cluster.Endpoint
+	file  *os.File
+	size  int64
+	meter *files.Meter
 
 	// received is how much has arrived, if it is known.
 	received int64
@@ -212,9 +209,8 @@ type sender struct {
 
 // part sends the next part.
 func (s *sender) part(ctx context.Context) error {
-	header := map[string]string{transfer.TokenHeader: s.token, transfer.TusVersion: transfer.Tus}
 	if !s.known {
-		body, err := s.client.Service(ctx, s.namespace, s.service, "https", s.path, 0, header)
+		body, err := s.to.Get(ctx, 0)
 		if err != nil {
 			return err
 		}
@@ -230,9 +226,9 @@ func (s *sender) part(ctx context.Context) error {
 		}
 	}
 	length := min(partSize, s.size-s.received)
-	header["Content-Type"], header[transfer.UploadOffset] = transfer.UploadType, strconv.FormatInt(s.received, 10)
+	header := map[string]string{"Content-Type": transfer.UploadType, transfer.UploadOffset: strconv.FormatInt(s.received, 10)}
 	s.known = false
-	if err := s.client.Send(ctx, s.namespace, s.service, "https", s.path, header, io.TeeReader(io.NewSectionReader(s.file, s.received, length), s.meter)); err != nil {
+	if err := s.to.Send(ctx, header, io.TeeReader(io.NewSectionReader(s.file, s.received, length), s.meter)); err != nil {
 		return err
 	}
 	s.received, s.known = s.received+length, true

@@ -22,13 +22,13 @@ var readsExports = []rbacv1.PolicyRule{
 }
 
 // runs runs stencilctl in a folder as a user, in the namespace.
-func (s *shop) runs(t *testing.T, kubeconfig, folder, line string) stencilctl.Result {
+func (s *shop) runs(t *testing.T, kubeconfig, folder, line string, environment ...string) stencilctl.Result {
 	t.Helper()
 	binary, err := stencilctl.Binary(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	ran, err := stencilctl.Command{Binary: binary, Kubeconfig: kubeconfig, Line: line + " -n " + s.namespace, Folder: folder}.Run(t.Context())
+	ran, err := stencilctl.Command{Binary: binary, Kubeconfig: kubeconfig, Line: line + " -n " + s.namespace, Folder: folder, Environment: environment}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestCommandsExportAndImport(t *testing.T) {
 	folder := t.TempDir()
 	exported := make(chan stencilctl.Result, 1)
 	go func() {
-		exported <- s.runs(t, s.owner.Kubeconfig, folder, "ova export golden golden.ova --keep --poll-interval 200ms")
+		exported <- s.runs(t, s.owner.Kubeconfig, folder, "ova export golden golden.ova --keep --poll-interval 200ms --through-api-server")
 	}()
 	s.offers(t)
 	if ran := <-exported; ran.Code != 0 || !strings.HasPrefix(ran.Output, "golden.ova written: ") {
@@ -84,12 +84,12 @@ func TestCommandsExportAndImport(t *testing.T) {
 
 	// A user who may read the export and its Secret only: the API server passes nothing on for them.
 	reader := harness.User(t, stencil.Plane, s.namespace+"-reader", gen.Permits(s.namespace, readsExports...))
-	denied := s.runs(t, reader.Kubeconfig, folder, "ova export --export "+export+" other.ova")
+	denied := s.runs(t, reader.Kubeconfig, folder, "ova export --export "+export+" other.ova --through-api-server")
 	if denied.Code != 3 || !strings.Contains(denied.Problems, `cannot get resource "services/proxy"`) {
 		t.Errorf("without the permission: %+v", denied)
 	}
 
-	if again := s.runs(t, s.owner.Kubeconfig, folder, "ova export --export "+export+" again.ova"); again.Code != 0 {
+	if again := s.runs(t, s.owner.Kubeconfig, folder, "ova export --export "+export+" again.ova --through-api-server"); again.Code != 0 {
 		t.Errorf("the same export: %+v", again)
 	}
 	s.gone(t, "vmte", export)
@@ -110,7 +110,7 @@ func TestCommandsExportAndImport(t *testing.T) {
 	}
 	imported := make(chan stencilctl.Result, 1)
 	go func() {
-		imported <- s.runs(t, s.owner.Kubeconfig, folder, "ova import golden.ova --poll-interval 200ms --verification Require")
+		imported <- s.runs(t, s.owner.Kubeconfig, folder, "ova import golden.ova --poll-interval 200ms --verification Require --through-api-server")
 	}()
 	name := s.receives(t)
 	made := <-imported
@@ -128,7 +128,7 @@ func (s *shop) leaves(t *testing.T, name string) {
 	t.Helper()
 	uid := s.uid(t, "vmti", name)
 	harness.Within(t, "only the template and its disk are left", limit, func() error {
-		got := harness.Must(t, stencil.Plane, nil, "", "get", "vmt,pvc,job,pod,secret,service,networkpolicy", "-n", s.namespace, "-l", "template.kubevirt.io/transfer="+uid, "-o", "name").Stdout
+		got := harness.Must(t, stencil.Plane, nil, "", "get", "vmt,pvc,job,pod,secret,service,ingress,networkpolicy", "-n", s.namespace, "-l", "template.kubevirt.io/transfer="+uid, "-o", "name").Stdout
 		if lines := strings.Fields(got); len(lines) != 2 || !strings.HasPrefix(lines[0], "virtualmachinetemplate.") || !strings.HasPrefix(lines[1], "persistentvolumeclaim/") || strings.Contains(got, "-package") {
 			return harness.Complaint(got)
 		}

@@ -39,11 +39,16 @@ var stencil *platform.Platform
 // inProgress is the limit of imports and exports at a time.
 const inProgress = 3
 
+// domain is that of URLs outside of the cluster.
+const domain = "exports.example.com"
+
 func TestMain(m *testing.M) {
 	harness.Main(m, func(ctx context.Context) (stop func() error, err error) {
 		if stencil, err = platform.Start(ctx, platform.Options{
 			KubeVirt: true, ControllerManager: true, CDI: true, Transfers: true, Log: os.Stderr,
-			Values: map[string]any{"transfers": map[string]any{"limit": inProgress}},
+			Values: map[string]any{"transfers": map[string]any{"limit": inProgress, "ingress": map[string]any{
+				"domain": domain, "annotations": map[string]any{"example.com/passthrough": "yes, please"},
+			}}},
 		}); err != nil {
 			return nil, err
 		}
@@ -268,7 +273,7 @@ func (s *shop) boots(t *testing.T, template, name string) []byte {
 func (s *shop) nothing(t *testing.T, uid string) {
 	t.Helper()
 	harness.Within(t, "nothing of the transfer is left", limit, func() error {
-		left := harness.Must(t, stencil.Plane, nil, "", "get", "jobs,pods,secrets,services,networkpolicies,pvc,datavolumes,vmt", "-n", s.namespace,
+		left := harness.Must(t, stencil.Plane, nil, "", "get", "jobs,pods,secrets,services,ingresses,networkpolicies,pvc,datavolumes,vmt", "-n", s.namespace,
 			"-l", "template.kubevirt.io/transfer="+uid, "-o", "name").Stdout
 		return harness.Complaint(left)
 	})

@@ -94,6 +94,20 @@
 {{- with $.Values.transfers.allowedNetworks }}
 - --transfer-networks={{ join "," . }}
 {{- end }}
+{{- with $.Values.transfers.ingress }}
+{{- if .domain }}
+- --transfer-ingress-domain={{ .domain }}
+{{- with .className }}
+- --transfer-ingress-class={{ . }}
+{{- end }}
+{{- with .tlsSecret }}
+- --transfer-ingress-tls-secret={{ . }}
+{{- end }}
+{{- with .annotations }}
+- {{ printf "--transfer-ingress-annotations=%s" (toJson .) | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- range .Values.objects.lentResources }}
 {{- if not (has . $.Values.objects.resources) }}
