@@ -13,6 +13,7 @@ func TestTransfers(t *testing.T) {
 		digest  = "sha256:0123456789012345678901234567890123456789012345678901234567890123"
 		policy  = "ValidatingAdmissionPolicy/stencil-manager-transfers"
 		account = policy + " {.spec.variables[?(@.name==\"transferUser\")].expression}"
+		domain  = policy + " {.spec.variables[?(@.name==\"transferDomain\")].expression}"
 		image   = policy + " {.spec.variables[?(@.name==\"moverImage\")].expression}"
 	)
 	runRenderCases(t, map[string]renderCase{
@@ -24,7 +25,9 @@ func TestTransfers(t *testing.T) {
 			values: `{transfers: {enabled: true, allowedNetworks: [10.1.0.0/16], imagePullSecrets: [pull], image: {digest: "` + digest + `"}}, imageRegistry: mirror.example.com/s}`,
 			want: map[string]any{
 				account: `"` + transferAccount + `"`,
-				image:   `"mirror.example.com/s/stencil-mover@` + digest + `"`,
+				domain:  `""`,
+				"ClusterRole/stencil-transfers {.rules[?(@.resources[0]==\"ingresses\")].verbs}": nil,
+				image: `"mirror.example.com/s/stencil-mover@` + digest + `"`,
 				"ServiceAccount/stencil-transfers {.automountServiceAccountToken}": false,
 				"ClusterRoleBinding/stencil-transfers {.subjects}":                 []any{map[string]any{"kind": "ServiceAccount", "name": "stencil-transfers", "namespace": install.Namespace}},
 				deployment + " {" + container + ".args}": items{
@@ -32,6 +35,17 @@ func TestTransfers(t *testing.T) {
 					"--transfer-pull-policy=IfNotPresent", "--transfer-pull-secrets=pull", "--transfer-cpu=2", "--transfer-memory=192Mi", "--transfer-max-size=4Ti", "--transfer-limit=8", "--transfer-networks=10.1.0.0/16",
 				},
 				"Role/stencil-manager {.rules[?(@.verbs[0]==\"impersonate\")].resourceNames[*]}": []string{"stencil-disks", "stencil-images", "stencil-objects", "stencil-transfers"},
+			},
+		},
+		"from outside of the cluster": {
+			values: `{transfers: {enabled: true, ingress: {domain: exports.example.com, className: inner, tlsSecret: wildcard, annotations: {"nginx.ingress.kubernetes.io/ssl-passthrough": "true", a/b: "c,d"}}}}`,
+			want: map[string]any{
+				domain: `"exports.example.com"`,
+				deployment + " {" + container + ".args}": items{
+					"--transfer-ingress-domain=exports.example.com", "--transfer-ingress-class=inner", "--transfer-ingress-tls-secret=wildcard",
+					`--transfer-ingress-annotations={"a/b":"c,d","nginx.ingress.kubernetes.io/ssl-passthrough":"true"}`,
+				},
+				"ClusterRole/stencil-transfers {.rules[?(@.resources[0]==\"ingresses\")].verbs}": []any{"get", "create", "delete"},
 			},
 		},
 		"not where KubeVirt has the templates": {
@@ -43,7 +57,7 @@ func TestTransfers(t *testing.T) {
 
 // The account as which the manager imports and exports templates.
 func TestTheAccountOfTransfersMayDoWhatTheyNeed(t *testing.T) {
-	options := install.Options{Values: map[string]any{"transfers": map[string]any{"enabled": true}}}
+	options := install.Options{Values: map[string]any{"transfers": map[string]any{"enabled": true, "ingress": map[string]any{"domain": "exports.example.com"}}}}
 	plane := installed(t, options)
 	manager, err := options.ManagerUser(plane)
 	if err != nil {
@@ -54,6 +68,7 @@ func TestTheAccountOfTransfersMayDoWhatTheyNeed(t *testing.T) {
 		"secrets":                                      "create delete",
 		"services":                                     "get create delete",
 		"networking.k8s.io/networkpolicies":            "get create delete",
+		"networking.k8s.io/ingresses":                  "get create delete",
 		"batch/jobs":                                   "get create delete",
 		"pods":                                         "list",
 		"cdi.kubevirt.io/datavolumes":                  "get list create delete",

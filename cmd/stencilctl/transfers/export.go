@@ -56,11 +56,12 @@ func NewExport(streams cli.Streams, packaged v1beta1.ExportFormat) *cobra.Comman
 		Use:   "export TEMPLATE FILE",
 		Short: "Export a template of the cluster with its disks as an OVA",
 		Long: `Export a template with copies of its disks: create a VirtualMachineTemplateExport, print every change of its conditions until the
-package is ready, download it to a file through the API server, compare its digest, and delete the export.
+package is ready, download it to a file, compare its digest, and delete the export. The download is from the URL outside of the cluster, if
+the cluster admin has set a domain for it, and otherwise through the API server.
 
 A connection that is lost is made again, and the download continues where it ended. So does this command with --export, if it was ended
 itself: the name of the export is printed first. The user needs the role edit, or the permissions to create and delete
-virtualmachinetemplateexports, to get their Secrets, and to get services/proxy, besides the verb export on the template.
+virtualmachinetemplateexports, to get their Secrets, and, through the API server, to get services/proxy, besides the verb export on the template.
 
 The exit code is 1 if the export fails, and if it is not ready when the timeout is over; it goes on then.`,
 		Example: `  stencilctl ova export web web.ova -n shop

@@ -59,9 +59,10 @@ func NewImport(streams cli.Streams, packaged v1beta1.ExportFormat) *cobra.Comman
 is ready, or the import has failed. The cluster reads the OVA from its HTTP server, an S3 bucket or a PersistentVolumeClaim; nothing passes through
 this command then, and the import goes on when it ends.
 
-A file on this machine is sent through the API server. A connection that is lost is made again, and the upload continues with what has not arrived; the
-command upload continues one that was ended. The user needs the role edit, or the permissions to create and get virtualmachinetemplateimports, to get
-Secrets, and to get and patch services/proxy, besides those that the import itself requires.
+A file on this machine is sent to the URL outside of the cluster, if the cluster admin has set a domain for it, and otherwise through the API server.
+A connection that is lost is made again, and the upload continues with what has not arrived; the command upload continues one that was ended. The user
+needs the role edit, or the permissions to create and get virtualmachinetemplateimports, to get Secrets, and, through the API server, to get and patch
+services/proxy, besides those that the import itself requires.
 
 The exit code is 1 if the import fails, if it waits for a user, and if it is not finished when the timeout is over.`,
 		Example: `  stencilctl ova import appliance.ova -n shop

@@ -36,7 +36,7 @@ func NewUpload(streams cli.Streams, packaged v1beta1.ExportFormat) *cobra.Comman
 	command := &cobra.Command{
 		Use:   "upload IMPORT FILE",
 		Short: "Send an OVA on this machine to an import that waits for it",
-		Long: `Send a package on this machine to a VirtualMachineTemplateImport with the source upload, through the API server, and print every change of
+		Long: `Send a package on this machine to a VirtualMachineTemplateImport with the source upload, and print every change of
 its conditions until the template is ready, or the import has failed. A connection that is lost is made again, and the upload continues with what has
 not arrived. So does this command, if it was ended itself: it is what import does with a file, after it has created the import.
 
