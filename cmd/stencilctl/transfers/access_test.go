@@ -70,7 +70,7 @@ func TestADownloadFromOutsideThatFails(t *testing.T) {
 			e.authorities = []byte("x")
 		}, "the URL outside of the cluster: the certificate of the server is not in PEM"},
 		"without TLS": {func(_ *testing.T, e *exporter) { e.outside = "http://a/package/web.ova" }, `the URL outside of the cluster: "http://a/package/web.ova" is no HTTPS URL`},
-		"no route": {func(t *testing.T, e *exporter) { e.ingress(t, http.NotFoundHandler()) }, "downloading the package: the server could not find the requested resource"},
+		"no route":    {func(t *testing.T, e *exporter) { e.ingress(t, http.NotFoundHandler()) }, "downloading the package: the server could not find the requested resource"},
 		"a redirect": {func(t *testing.T, e *exporter) {
 			e.ingress(t, http.RedirectHandler(elsewhere.URL, http.StatusFound))
 		}, "downloading the package: "},
