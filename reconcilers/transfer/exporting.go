@@ -327,6 +327,9 @@ func (e *exporting) follow(ctx context.Context, seen *observed) (again time.Dura
 		status.Image, err = imageIn(e.target().Image, seen.state.Image)
 		return time.Millisecond, err
 	}
+	if status.ExternalURL, err = e.externalURL(ctx, transfer.PackagePath+e.file()); err != nil {
+		return 0, err
+	}
 	ttl := defaultTTL
 	if e.object.Spec.TTL != nil {
 		ttl = e.object.Spec.TTL.Duration
@@ -334,7 +337,6 @@ func (e *exporting) follow(ctx context.Context, seen *observed) (again time.Dura
 	expires := metav1.NewTime(e.clock.Now().Add(ttl))
 	status.ExpiresAt = &expires
 	status.URL = "https://" + e.owner.serviceHost() + transfer.PackagePath + e.file()
-	status.ExternalURL = e.owner.externalURL(transfer.PackagePath+e.file(), &e.settings.Ingress)
 	status.TokenSecretRef = &corev1.LocalObjectReference{Name: e.owner.called(access)}
 	e.succeed(v1beta1.TransferReady, "the package can be downloaded until "+expires.UTC().Format(time.RFC3339), status.Size)
 	return min(ttl, serveInterval), nil

@@ -88,12 +88,17 @@ func (o owner) externalHost(settings *IngressSettings) string {
 	return o.serviceName() + "." + settings.Domain
 }
 
-// externalURL returns the URL of a path of the mover outside of the cluster, and an empty one if there is no domain.
-func (o owner) externalURL(path string, settings *IngressSettings) string {
-	if settings.Domain == "" {
-		return ""
+// externalURL returns the URL of a path of the mover outside of the cluster. It is empty if there is no Ingress, such as one of a mover from before there was
+// a domain, whose certificate does not have the host name.
+func (s *session) externalURL(ctx context.Context, path string) (string, error) {
+	if s.settings.Ingress.Domain == "" {
+		return "", nil
 	}
-	return "https://" + o.externalHost(settings) + path
+	found, err := get(ctx, s.cluster, s.owner.namespace, s.owner.serviceName(), &networkingv1.Ingress{})
+	if err != nil || !found {
+		return "", err
+	}
+	return "https://" + s.owner.externalHost(&s.settings.Ingress) + path, nil
 }
 
 // ingress returns the Ingress that leads to the Service. Its path is empty: controllers that pass TLS through have no other, such as OpenShift's, which makes

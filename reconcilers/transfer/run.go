@@ -112,8 +112,10 @@ func (r *runner) observe(ctx context.Context, o owner, jobName string, who *iden
 	if err != nil {
 		return nil, err
 	}
+	// The account does not read events.
+	waiting := fmt.Sprintf("waiting for the pod of the mover: if there is none for long, the events of Job %s say why", jobName)
 	if !found {
-		return &observed{missing: true, waiting: "waiting for the pod of the mover"}, nil
+		return &observed{missing: true, waiting: waiting}, nil
 	}
 	pods := &corev1.PodList{}
 	if err := r.cluster.List(ctx, pods, client.InNamespace(o.namespace), client.MatchingLabels{batchv1.JobNameLabel: jobName}); err != nil {
@@ -127,7 +129,7 @@ func (r *runner) observe(ctx context.Context, o owner, jobName string, who *iden
 	}
 	switch {
 	case pod == nil:
-		return &observed{waiting: "waiting for the pod of the mover"}, nil
+		return &observed{waiting: waiting}, nil
 	case pod.Status.PodIP == "" || pod.Status.Phase != corev1.PodRunning:
 		return &observed{waiting: waitingFor(pod)}, nil
 	}

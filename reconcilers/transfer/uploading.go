@@ -55,7 +55,9 @@ func (i *importing) receive(ctx context.Context) (time.Duration, error) {
 			i.object.Status.Upload = &v1beta1.ImportUpload{}
 		}
 		i.object.Status.Upload.URL = "https://" + i.owner.serviceHost() + transfer.UploadPath
-		i.object.Status.Upload.ExternalURL = i.owner.externalURL(transfer.UploadPath, &i.settings.Ingress)
+		if i.object.Status.Upload.ExternalURL, err = i.externalURL(ctx, transfer.UploadPath); err != nil {
+			return 0, err
+		}
 		i.object.Status.Upload.TokenSecretRef = &corev1.LocalObjectReference{Name: i.owner.called(access)}
 		i.object.Status.Upload.Received = seen.state.Received
 	}
