@@ -83,6 +83,7 @@ func TestExceptions(t *testing.T) {
 	tries(t, ada, change, true, warning, "apply", "--dry-run=server", "-f", "-")
 	soon := time.Now().Add(2 * time.Second)
 	tries(t, granter, exception("legacy", "excepted", "legacy-*", soon, ""), true, "configured", "apply", "-f", "-")
+	tries(t, ada, change, false, denied, "apply", "--dry-run=server", "-f", "-")
 	tries(t, ada, change, false, denied, "apply", "-f", "-")
 	tries(t, granter, "", true, "False Expired: it ended at "+soon.UTC().Format(time.RFC3339), "get", "polex", "legacy", "-o",
 		`jsonpath={range .status.conditions[?(@.type=="Active")]}{.status} {.reason}: {.message}{end}`)
@@ -126,7 +127,9 @@ func TestWhoGrantsExceptions(t *testing.T) {
 	admin := harness.User(t, stencil.Plane, "writes-policies", gen.Role("", "stencil-policy-admin"))
 	t.Cleanup(func() { must(t, "", "delete", "polex", "--all") })
 	month := time.Now().Add(30 * 24 * time.Hour)
-	try := func(policies string, expires time.Time) string { return exception("granted", policies, "a", expires, "") }
+	try := func(policies string, expires time.Time) string {
+		return exception("granted", policies, "a", expires, "")
+	}
 	const foreign = "no permission for exceptions from VirtualMachinePolicy foreign: ask an administrator for verb except on virtualmachinepolicies.stencil.kubevirt.io"
 
 	tries(t, admin, try("mine", month), false, `cannot create resource "policyexceptions"`, "create", "-f", "-")
