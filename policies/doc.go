@@ -17,6 +17,7 @@
 //   - manager-namespaces, manager-captures, manager-disks, manager-revisions, manager-transfers, manager-webhooks: the writes that are permitted to Stencil's
 //     manager and its token.
 //   - approvals: an approval does not select namespaces by the label that Stencil derives from approvals.
+//   - policy-exception: granting an exception requires verb except on each VirtualMachinePolicy that it names, and it ends within 366 days.
 //   - definitions: the definitions of templates are not deleted by mistake.
 //   - template-import: importing a template requires the permissions to create it and its disks, and to read the credentials of the source.
 //   - template-export: exporting a template requires verb export on it, and the permission to copy its disks.

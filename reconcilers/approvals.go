@@ -119,6 +119,9 @@ func setupAudit(mgr manager.Manager, o Options, covered *coverage.Watch) (*obser
 	if o.Policies != nil {
 		options.Policies, options.Instancetypes, options.Namespaces = o.Policies, o.Instancetypes, o.Approvals
 	}
+	if o.Exceptions != nil {
+		options.Exceptions = o.Exceptions
+	}
 	audits, err := audit.New(options)
 	if err != nil {
 		return nil, err

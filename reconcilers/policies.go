@@ -5,6 +5,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/vmstencil/stencil/reconcilers/exceptionstatus"
+	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/reconcilers/policystatus"
 	"github.com/vmstencil/stencil/reconcilers/policywebhook"
 )
@@ -18,7 +20,7 @@ type PolicyWebhooks struct {
 	Settings      policywebhook.Settings
 }
 
-// setupPolicies adds the reconcilers of the policies' webhooks and statuses.
+// setupPolicies adds the reconcilers of the policies' webhooks and statuses, and of the statuses of exceptions.
 func setupPolicies(mgr manager.Manager, o Options) error {
 	var routes policystatus.Routes
 	if o.PolicyWebhooks.Configuration != "" {
@@ -47,6 +49,14 @@ func setupPolicies(mgr manager.Manager, o Options) error {
 		Recorder: mgr.GetEventRecorder("stencil-policy-status"),
 	})
 	if err := statuses.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	writer, err := statuswriter.New(mgr.GetConfig())
+	if err != nil {
+		return err
+	}
+	exceptions := exceptionstatus.New(exceptionstatus.Options{Exceptions: o.Exceptions, Policies: o.Policies, Statuses: writer})
+	if err := exceptions.SetupWithManager(mgr); err != nil {
 		return err
 	}
 	reporter := policystatus.NewReporter(policystatus.ReporterOptions{

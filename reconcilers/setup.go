@@ -12,6 +12,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	approvalcache "github.com/vmstencil/stencil/cache/approvals"
 	diskcache "github.com/vmstencil/stencil/cache/disks"
+	exceptioncache "github.com/vmstencil/stencil/cache/exceptions"
 	instancetypecache "github.com/vmstencil/stencil/cache/instancetypes"
 	"github.com/vmstencil/stencil/cache/objectkeys"
 	policycache "github.com/vmstencil/stencil/cache/policies"
@@ -45,6 +46,7 @@ type Options struct {
 	Templates *templatecache.Cache
 	// Policies, with Instancetypes and Approvals, are for the evaluation of policies. SetupApprovals does not require them.
 	Policies      *policycache.Cache
+	Exceptions    *exceptioncache.Cache
 	Instancetypes *instancetypecache.Cache
 	Approvals     *approvalcache.Cache
 	// Disks is required if DiskAccount is set.

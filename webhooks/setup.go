@@ -13,6 +13,7 @@ import (
 
 	approvalcache "github.com/vmstencil/stencil/cache/approvals"
 	diskcache "github.com/vmstencil/stencil/cache/disks"
+	exceptioncache "github.com/vmstencil/stencil/cache/exceptions"
 	exemptioncache "github.com/vmstencil/stencil/cache/exemptions"
 	instancetypecache "github.com/vmstencil/stencil/cache/instancetypes"
 	kubevirtconfig "github.com/vmstencil/stencil/cache/kubevirt"
@@ -53,6 +54,7 @@ type Options struct {
 	Approvals     *approvalcache.Cache
 	Instancetypes *instancetypecache.Cache
 	Policies      *policycache.Cache
+	Exceptions    *exceptioncache.Cache
 	Exempt        *exemptioncache.Cache
 	Disks         *diskcache.Cache
 	// KubeVirt is required for defaulting.
@@ -111,6 +113,7 @@ func Setup(mgr manager.Manager, o Options) error {
 	}
 	evaluator := policyeval.New(policyeval.Options{
 		Policies:      o.Policies,
+		Exceptions:    o.Exceptions,
 		Namespaces:    o.Approvals,
 		Templates:     o.Templates,
 		Instancetypes: o.Instancetypes,

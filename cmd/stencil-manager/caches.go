@@ -9,6 +9,7 @@ import (
 
 	approvalcache "github.com/vmstencil/stencil/cache/approvals"
 	diskcache "github.com/vmstencil/stencil/cache/disks"
+	exceptioncache "github.com/vmstencil/stencil/cache/exceptions"
 	exemptioncache "github.com/vmstencil/stencil/cache/exemptions"
 	instancetypecache "github.com/vmstencil/stencil/cache/instancetypes"
 	kubevirtconfig "github.com/vmstencil/stencil/cache/kubevirt"
@@ -26,6 +27,7 @@ type caches struct {
 	approvals     *approvalcache.Cache
 	instancetypes *instancetypecache.Cache
 	policies      *policycache.Cache
+	exceptions    *exceptioncache.Cache
 	exempt        *exemptioncache.Cache
 	disks         *diskcache.Cache
 	// objectKeys is nil if no objects are created.
@@ -99,9 +101,16 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 	}); err != nil {
 		return c, err
 	}
+	if c.exceptions, err = exceptioncache.New(exceptioncache.Options{
+		Config:     mgr.GetConfig(),
+		Logger:     logger.WithName("exceptioncache"),
+		Registerer: metrics.Registry,
+	}); err != nil {
+		return c, err
+	}
 	runnables := map[string]manager.Runnable{
 		"template": c.templates, "approval": c.approvals, "instance type": c.instancetypes, "policy": c.policies, "exemption": c.exempt,
-		"disk": c.disks, "schema": schemas,
+		"disk": c.disks, "schema": schemas, "exception": c.exceptions,
 	}
 	if o.objectAccount != "" {
 		if c.objectKeys, err = objectkeys.New(objectkeys.Options{

@@ -60,6 +60,7 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 		Registerer:    metrics.Registry,
 		Templates:     c.templates,
 		Policies:      c.policies,
+		Exceptions:    c.exceptions,
 		Instancetypes: c.instancetypes,
 		Approvals:     c.approvals,
 		Disks:         c.disks,

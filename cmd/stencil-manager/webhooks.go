@@ -22,6 +22,7 @@ func (o *options) webhooks(server *serving.Server, c caches) webhooks.Options {
 		Approvals:         c.approvals,
 		Instancetypes:     c.instancetypes,
 		Policies:          c.policies,
+		Exceptions:        c.exceptions,
 		Exempt:            c.exempt,
 		Disks:             c.disks,
 		KubeVirt:          c.kubevirt,

@@ -15,6 +15,8 @@ type Decision struct {
 	Warnings []Violation
 	// Audited are the findings of policies under EnforcementAudit.
 	Audited []Violation
+	// Excepted are the findings that exceptions allow; the other fields omit them.
+	Excepted []Excepted
 	// Evaluations has one item for each policy.
 	Evaluations []Evaluation
 }

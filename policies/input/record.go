@@ -52,6 +52,9 @@ type RecordedFinding struct {
 	Policy string `json:"policy"`
 	// Action is the effect of the finding: deny, warn or audit.
 	Action string `json:"action"`
+	// Exception is the name of the PolicyException that allows the finding: then it has
+	// no effect.
+	Exception string `json:"exception,omitempty"`
 	rego.Finding
 }
 
@@ -91,13 +94,23 @@ func (c *Case) Record(uid string, d policyset.Decision, document rego.Document, 
 	add("deny", d.Denials)
 	add("warn", d.Warnings)
 	add("audit", d.Audited)
+	for _, e := range d.Excepted {
+		add(actions[e.Enforcement], []policyset.Violation{e.Violation})
+		r.Findings[len(r.Findings)-1].Exception = e.Exception.Name
+	}
 	return r, nil
+}
+
+// actions are the values of RecordedFinding.Action.
+var actions = map[policyset.Enforcement]string{
+	policyset.EnforcementDeny: "deny", policyset.EnforcementWarn: "warn", policyset.EnforcementAudit: "audit",
 }
 
 // copied returns a copy of a decision that can be changed.
 func copied(d policyset.Decision) policyset.Decision {
 	return policyset.Decision{
 		Denials: slices.Clone(d.Denials), Warnings: slices.Clone(d.Warnings), Audited: slices.Clone(d.Audited), Evaluations: slices.Clone(d.Evaluations),
+		Excepted: slices.Clone(d.Excepted),
 	}
 }
 
@@ -106,7 +119,7 @@ func ResultOf(d policyset.Decision) string {
 	switch {
 	case len(d.Denials) > 0:
 		return ResultDenied
-	case len(d.Warnings) > 0:
+	case len(d.Warnings) > 0 || slices.ContainsFunc(d.Excepted, policyset.Excepted.Warns):
 		return ResultWarned
 	default:
 		return ResultAllowed

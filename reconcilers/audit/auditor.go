@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -25,6 +26,8 @@ func (r *Reconciler) audit(ctx context.Context, of *lastAudit, only map[string]b
 	}
 	snapshot := of.snapshot
 	policing := r.policingOf(start)
+	var events sync.Mutex
+	eventsLeft := maximumExceptionEvents
 	s := scan{
 		vms:         r.vms,
 		templates:   r.options.Templates,
@@ -43,6 +46,9 @@ func (r *Reconciler) audit(ctx context.Context, of *lastAudit, only map[string]b
 			if writer != nil {
 				writer.write(ctx, n)
 			}
+			events.Lock()
+			defer events.Unlock()
+			r.reportedUses.report(n.namespace, n.exceptions, &eventsLeft)
 		},
 	}
 	if r.options.Instancetypes != nil {

@@ -34,9 +34,13 @@
 // rules for creation is skipped. Only the rule deny counts, whatever the enforcement. A policy that cannot be evaluated counts as violated,
 // unless its failure mode is Allow: then the VM is not counted for that policy.
 //
+// A violation that a PolicyException allows counts as excepted. The author of a stored VM is not recorded, so an exception for certain
+// subjects is not applied.
+//
 // # Apply
 //
 //   - status.audit of every policy, by server-side apply.
+//   - status.audit of every exception, and an event on each VM that uses one and did not at the audit before.
 //   - The status of every approval: counts, the first violations, and the condition Ready, which a second controller in this
 //     package also updates between audits. It is written only if more than the time differs.
 //   - Metrics.

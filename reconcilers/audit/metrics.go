@@ -32,7 +32,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		}, []string{"approval", "result"}),
 		policed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "stencil_audit_policy_machines",
-			Help: "VirtualMachines that this policy applies to, at the last audit: those that it does not object to (conforming), and those that it does (violating).",
+			Help: "VirtualMachines that this policy applies to, at the last audit: those that it does not object to (conforming), those that it does (violating), and those that it would object to without a PolicyException (excepted).",
 		}, []string{"policy", "result"}),
 		duration:    gauge("stencil_audit_duration_seconds", "How long the last audit took."),
 		lastSuccess: gauge("stencil_audit_last_success_timestamp_seconds", "When the last audit that did not fail ended, in seconds since 1970."),
@@ -75,5 +75,6 @@ func (m *metrics) publishPolicies(states []policycache.State, found counts) {
 		one := found.of(name)
 		m.policed.WithLabelValues(name, "conforming").Set(float64(one.conforming))
 		m.policed.WithLabelValues(name, "violating").Set(float64(one.violating))
+		m.policed.WithLabelValues(name, "excepted").Set(float64(one.excepted))
 	}
 }

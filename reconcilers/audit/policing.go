@@ -56,6 +56,8 @@ type ruling struct {
 	// unknown is true if the objection may be about the time of the audit: the policy reads the time of a request, and when the VM was
 	// created it may have had none.
 	unknown bool
+	// exception is the exception that allows the objection; nil if there is none.
+	exception *policyset.Exception
 }
 
 // timed is implemented by policies that may read the time of a request.
@@ -70,6 +72,7 @@ func readsTime(p policyset.Policy) bool {
 // skipped.
 type policing struct {
 	set           *policyset.Set
+	exceptions    *policyset.Exceptions
 	evaluator     *policyset.Evaluator
 	templates     Templates
 	instancetypes sizing.Resolver
@@ -121,6 +124,7 @@ func (p *policing) evaluate(ctx context.Context, object map[string]any, namespac
 	decision := p.evaluator.Evaluate(ctx, entries, input)
 	policyinput.Redact(&decision)
 	policyinput.AddUnresolved(&decision, entries, unresolved)
+	c.Except(&decision, p.exceptions)
 	return rulings(entries, decision)
 }
 
@@ -159,6 +163,12 @@ func rulings(entries []policyset.Entry, decision policyset.Decision) []ruling {
 			first[v.Policy] = v
 		}
 	}
+	excepted := map[string]policyset.Excepted{}
+	for _, e := range decision.Excepted {
+		if _, found := excepted[e.Policy]; !found && e.Rule == policyset.RuleDeny {
+			excepted[e.Policy] = e
+		}
+	}
 	failed := map[string]bool{}
 	for _, e := range decision.Evaluations {
 		failed[e.Policy] = e.Result.Failed()
@@ -173,6 +183,9 @@ func rulings(entries []policyset.Entry, decision policyset.Decision) []ruling {
 			one.unknown = !v.Failure && readsTime(entries[i].Policy)
 		case failed[one.policy]:
 			continue
+		case excepted[one.policy].Exception != nil:
+			v := excepted[one.policy]
+			one.objection, one.exception = excerpt.Of(v.Text(), maximumCause), v.Exception
 		}
 		list = append(list, one)
 	}
@@ -207,8 +220,13 @@ func (r *Reconciler) policingOf(now time.Time) *policing {
 	}
 	set := r.options.Policies.Set()
 	r.evaluator.Retain(set)
+	var exceptions *policyset.Exceptions
+	if r.options.Exceptions != nil {
+		exceptions = r.options.Exceptions.Set()
+	}
 	return &policing{
 		set:           set,
+		exceptions:    exceptions,
 		evaluator:     r.evaluator,
 		templates:     r.options.Templates,
 		instancetypes: r.options.Instancetypes.Cached(),

@@ -41,6 +41,7 @@ func auditOf(state *policycache.State, found counts, at time.Time) *v1alpha1.Pol
 		Conforming: ptr.To(one.conforming),
 		Violating:  ptr.To(one.violating),
 		Unknown:    one.unknown,
+		Excepted:   one.excepted,
 		Violations: one.violations,
 	}
 	if state.Active != nil {

@@ -47,7 +47,9 @@ type Options struct {
 	// Policies, with Instancetypes and Namespaces, are for the evaluation of policies. If nil, only approvals are evaluated.
 	Policies      Policies
 	Instancetypes Instancetypes
-	Namespaces    Namespaces
+	// Exceptions may be nil; there are no exceptions then.
+	Exceptions Exceptions
+	Namespaces Namespaces
 	// Registerer receives the metrics.
 	Registerer prometheus.Registerer
 	// Interval is the time between two audits when nothing changes. Default: DefaultInterval.
@@ -86,6 +88,9 @@ type Reconciler struct {
 	// evaluator evaluates policies, and policies writes their statuses.
 	evaluator *policyset.Evaluator
 	policies  policyStatuses
+	// exceptions writes the statuses of exceptions, and reportedUses the events about their uses.
+	exceptions   exceptionStatuses
+	reportedUses reportedUses
 	// reportless is true if the last audit of everything could not write Reports.
 	reportless atomic.Bool
 	// last is the last audit of everything that succeeded, nil before the first. Only Reconcile uses it.
@@ -134,7 +139,7 @@ func New(options Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.policies = policyStatuses{writer}
+	r.policies, r.exceptions, r.reportedUses.recorder = policyStatuses{writer}, exceptionStatuses{writer}, options.Recorder
 	if r.metrics, err = newMetrics(options.Registerer); err != nil {
 		return nil, err
 	}
@@ -174,7 +179,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	logf.FromContext(ctx).V(1).Info("audited", "namespaces", len(last.found), "approvals", len(snapshot.Approvals), "duration", end.Sub(start).String())
-	return reconcile.Result{RequeueAfter: r.options.Interval}, nil
+	return reconcile.Result{RequeueAfter: r.nextAudit(start)}, nil
 }
 
 // failed counts and reports a failed audit, and returns the error.
@@ -200,13 +205,17 @@ func (r *Reconciler) publish(ctx context.Context, end time.Time) error {
 	if err := r.policies.write(ctx, r.last.states, found.policies, end); err != nil {
 		return fmt.Errorf("writing to policies what an audit found: %w", err)
 	}
+	if err := r.exceptions.write(ctx, r.exceptionObjects(), found.exceptions); err != nil {
+		return fmt.Errorf("writing to exceptions what an audit found: %w", err)
+	}
 	return nil
 }
 
-// synced reports whether the caches of templates, policies and instance types are synced.
+// synced reports whether the caches of templates, policies, instance types and exceptions are synced.
 func (r *Reconciler) synced() bool {
 	return r.options.Templates.Synced() &&
-		(r.options.Policies == nil || r.options.Policies.Synced() && r.options.Instancetypes.Synced())
+		(r.options.Policies == nil || r.options.Policies.Synced() && r.options.Instancetypes.Synced()) &&
+		(r.options.Exceptions == nil || r.options.Exceptions.Synced())
 }
 
 // states returns the states of the policies before an audit. Policies that are added later are not part of it.

@@ -29,13 +29,13 @@ const (
 	// digestAnnotation identifies the content of a Report, except for the time.
 	digestAnnotation = "stencil.kubevirt.io/digest"
 
-	resultFail, resultWarn = "fail", "warn"
+	resultFail, resultWarn, resultSkip = "fail", "warn", "skip"
 )
 
 // reportOf returns the Report of a namespace, and the digest of its content. Results about approvals contain names of VMs, paths and names
 // of approvals, but no content of templates. Results about policies contain the messages of the policies. A VM counts once for all
 // approvals, and once for each policy that applies to it; the policies
-// that cannot decide afterwards count as skipped.
+// that cannot decide afterwards count as skipped, and so do violations that an exception allows. Only the latter are listed, after all others.
 func reportOf(n namespaceTally, now time.Time) (*openreports.Report, string) {
 	report := &openreports.Report{
 		TypeMeta: metav1.TypeMeta{APIVersion: openreports.SchemeGroupVersion.String(), Kind: "Report"},
@@ -46,9 +46,9 @@ func reportOf(n namespaceTally, now time.Time) (*openreports.Report, string) {
 		},
 		Source:  reportSource,
 		Scope:   &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: n.namespace},
-		Summary: openreports.ReportSummary{Pass: n.conforming - n.warned + n.passed, Warn: n.warned, Fail: n.violating + n.failed, Skip: n.unknown},
+		Summary: openreports.ReportSummary{Pass: n.conforming - n.warned + n.passed, Warn: n.warned, Fail: n.violating + n.failed, Skip: n.unknown + n.excepted},
 		Configuration: &openreports.ReportConfiguration{Limits: openreports.Limits{
-			MaxResults: maximumResults, StatusFilter: []openreports.StatusFilter{resultFail, resultWarn},
+			MaxResults: maximumResults, StatusFilter: []openreports.StatusFilter{resultFail, resultWarn, resultSkip},
 		}},
 	}
 	for _, f := range n.findings {
@@ -58,23 +58,14 @@ func reportOf(n namespaceTally, now time.Time) (*openreports.Report, string) {
 		report.Results = append(report.Results, f.result(n.namespace, resultWarn, "low"))
 	}
 	for _, o := range n.objections {
-		report.Results = append(report.Results, openreports.ReportResult{
-			Source:      reportSource,
-			Policy:      o.ruling.policy,
-			Rule:        string(policyset.RuleDeny),
-			Category:    policyCategory,
-			Severity:    openreports.ResultSeverity(o.ruling.severity),
-			Result:      resultFail,
-			Scored:      true,
-			Description: o.ruling.objection,
-			Properties: map[string]string{
-				"enforcement": string(o.ruling.enforcement),
-				"digest":      o.ruling.digest,
-			},
-			Subjects: []corev1.ObjectReference{{
-				APIVersion: vmVersion.String(), Kind: kindVirtualMachine, Namespace: n.namespace, Name: o.name, UID: o.uid,
-			}},
-		})
+		report.Results = append(report.Results, o.result(n.namespace))
+	}
+	for _, o := range n.exceptions[:min(len(n.exceptions), maximumResults-len(report.Results))] {
+		result := o.result(n.namespace)
+		result.Result, result.Scored = resultSkip, false
+		result.Properties["exception"], result.Properties["exceptionReason"] = o.ruling.exception.Name, o.ruling.exception.Reason
+		result.Properties["exceptionExpires"] = expiry(o.ruling.exception)
+		report.Results = append(report.Results, result)
 	}
 	digest := digestOf(report)
 	report.Annotations = map[string]string{digestAnnotation: digest}
@@ -82,6 +73,27 @@ func reportOf(n namespaceTally, now time.Time) (*openreports.Report, string) {
 		report.Results[i].Timestamp = metav1.Timestamp{Seconds: now.Unix()}
 	}
 	return report, digest
+}
+
+// result returns the entry of a violation in a Report.
+func (o objection) result(namespace string) openreports.ReportResult {
+	return openreports.ReportResult{
+		Source:      reportSource,
+		Policy:      o.ruling.policy,
+		Rule:        string(policyset.RuleDeny),
+		Category:    policyCategory,
+		Severity:    openreports.ResultSeverity(o.ruling.severity),
+		Result:      resultFail,
+		Scored:      true,
+		Description: o.ruling.objection,
+		Properties: map[string]string{
+			"enforcement": string(o.ruling.enforcement),
+			"digest":      o.ruling.digest,
+		},
+		Subjects: []corev1.ObjectReference{{
+			APIVersion: vmVersion.String(), Kind: kindVirtualMachine, Namespace: namespace, Name: o.name, UID: o.uid,
+		}},
+	}
 }
 
 // result returns the entry of a finding in a Report.

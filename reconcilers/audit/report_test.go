@@ -31,6 +31,7 @@ configuration:
     statusFilter:
     - fail
     - warn
+    - skip
 kind: Report
 metadata:
   annotations:

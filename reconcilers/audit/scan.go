@@ -65,9 +65,10 @@ type scan struct {
 	finished func(context.Context, namespaceTally)
 }
 
-// results are the counts of each approval and each policy, by name, and the number of VMs.
+// results are the counts of each approval and each policy, and the uses of each exception, by name, and the number of VMs.
 type results struct {
 	approvals, policies counts
+	exceptions          exceptionUses
 	vms                 int
 }
 
@@ -76,7 +77,7 @@ type byNamespace map[string]results
 
 // total returns the sum of all namespaces.
 func (b byNamespace) total() results {
-	total := results{approvals: counts{}, policies: counts{}}
+	total := results{approvals: counts{}, policies: counts{}, exceptions: exceptionUses{}}
 	for _, one := range b {
 		total.add(one)
 	}
@@ -91,6 +92,9 @@ func (r *results) add(other results) {
 	}
 	for name, one := range other.policies {
 		r.policies.of(name).add(one)
+	}
+	for name, one := range other.exceptions {
+		r.exceptions.of(name).add(one.virtualMachines, one.first...)
 	}
 }
 

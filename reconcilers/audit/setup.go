@@ -30,6 +30,9 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			single.OnChange(coverage.Cluster, auditDelay, r.options.Policies.Changed),
 			single.OnChange(coverage.Cluster, auditDelay, r.options.Instancetypes.Changed))
 	}
+	if r.options.Exceptions != nil {
+		audits = append(audits, single.OnChange(coverage.Cluster, auditDelay, r.options.Exceptions.Changed))
+	}
 	if r.options.Observed != nil {
 		audits = append(audits, single.OnChange(changed, r.options.ChangeDelay, r.options.Observed.Changed))
 	}

@@ -15,6 +15,8 @@ type count struct {
 	conforming, violating int32
 	// unknown is the number of VMs of which the policy cannot decide afterwards whether they violate it.
 	unknown int32
+	// excepted is the number of VMs that violate the policy and that an exception allows to.
+	excepted int32
 	// violations are the first, in the order of namespace and name.
 	violations []v1alpha1.Violation
 	// warned is the number of conforming VMs that will violate in a later release; warnings are the first of them.
@@ -53,6 +55,7 @@ func (c *count) add(other *count) {
 	c.conforming += other.conforming
 	c.violating += other.violating
 	c.unknown += other.unknown
+	c.excepted += other.excepted
 	c.violations = joined(c.violations, other.violations)
 	c.warned += other.warned
 	c.warnings = joined(c.warnings, other.warnings)
@@ -107,6 +110,9 @@ type namespaceTally struct {
 	passed, failed, unknown int
 	// objections are the first of the failed.
 	objections []objection
+	// excepted is how many times an exception allowed a VM to violate a policy; exceptions are the first of these violations.
+	excepted   int
+	exceptions []objection
 }
 
 // objection is the violation of one policy by one VM.
@@ -149,7 +155,7 @@ func newTally(finished func(namespaceTally)) *tally {
 func (t *tally) begin(namespace string) {
 	t.finish()
 	t.current.namespace = namespace
-	t.results = results{approvals: counts{}, policies: counts{}}
+	t.results = results{approvals: counts{}, policies: counts{}, exceptions: exceptionUses{}}
 	t.vms = map[types.UID]string{}
 }
 
@@ -213,7 +219,12 @@ func findingOf(vm subject, approvals []*approval.Approval, why cause) finding {
 
 // ruled counts the decisions of policies on a VM.
 func (t *tally) ruled(vm subject, rulings []ruling) {
+	using := map[string]bool{}
 	for _, one := range rulings {
+		if one.exception != nil {
+			t.excepted(vm, one, using)
+			continue
+		}
 		if one.objection == "" {
 			t.current.passed++
 			t.results.policies.of(one.policy).conforming++
@@ -229,6 +240,21 @@ func (t *tally) ruled(vm subject, rulings []ruling) {
 		if !t.current.full() {
 			t.current.objections = append(t.current.objections, objection{vm.name, vm.uid, one})
 		}
+	}
+}
+
+// excepted counts a violation that an exception allows. using are the exceptions that the VM uses for other policies.
+func (t *tally) excepted(vm subject, one ruling, using map[string]bool) {
+	t.current.excepted++
+	t.results.policies.of(one.policy).excepted++
+	virtualMachines := int32(1)
+	if using[one.exception.Name] {
+		virtualMachines = 0
+	}
+	using[one.exception.Name] = true
+	t.results.exceptions.of(one.exception.Name).add(virtualMachines, v1alpha1.PolicyExceptionUse{Namespace: vm.namespace, Name: vm.name, Policy: one.policy})
+	if len(t.current.exceptions) < maximumResults {
+		t.current.exceptions = append(t.current.exceptions, objection{vm.name, vm.uid, one})
 	}
 }
 

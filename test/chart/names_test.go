@@ -19,7 +19,7 @@ func TestNames(t *testing.T) {
 			present: []string{
 				"Deployment/templates-stencil-manager", "Service/templates-stencil-webhook", "ClusterRole/templates-stencil-template-user",
 				"MutatingWebhookConfiguration/a-templates-stencil-render", "ValidatingWebhookConfiguration/templates-stencil-validate",
-				"ValidatingWebhookConfiguration/templates-stencil-policies", "ClusterRole/templates-stencil-policy-admin", "ClusterRole/templates-stencil-policy-view",
+				"ValidatingWebhookConfiguration/templates-stencil-policies", "ClusterRole/templates-stencil-policy-admin", "ClusterRole/templates-stencil-policy-exception-admin", "ClusterRole/templates-stencil-policy-view",
 				"ClusterRole/templates-stencil-revision-migration-admin", "ClusterRole/templates-stencil-revision-migration-view",
 				"ValidatingAdmissionPolicy/templates-stencil-template-reference", "ValidatingAdmissionPolicy/templates-stencil-governed-machines",
 				"ValidatingAdmissionPolicy/templates-stencil-approved-templates", "ValidatingAdmissionPolicy/templates-stencil-undecided-namespaces",

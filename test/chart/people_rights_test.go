@@ -180,6 +180,31 @@ func TestRightsOnPolicies(t *testing.T) {
 	})
 }
 
+// So are exceptions from policies, which policy writers do not grant.
+func TestRightsOnExceptions(t *testing.T) {
+	plane := installed(t, install.Options{})
+	space := namespace(t, plane)
+	runDeciders(t, plane, "policyexceptions", map[string]decider{
+		"who grants exceptions":                       {role: "stencil-policy-exception-admin", may: everything},
+		"who grants them in one namespace does not":   {role: "stencil-policy-exception-admin", namespace: space, not: everything},
+		"who manages policies":                        {role: "stencil-policy-admin", not: everything},
+		"who approves templates":                      {role: "stencil-template-approver", not: everything},
+		"who views the cluster":                       {role: "view", may: reading, not: writing},
+		"who views a namespace":                       {role: "view", namespace: space, not: everything},
+		"who edits the cluster":                       {role: "edit", may: reading, not: writing},
+		"who administrates the cluster's namespaces":  {role: "admin", may: reading, not: writing},
+		"who administrates one namespace":             {role: "admin", namespace: space, not: everything},
+		"who uses the templates of the whole cluster": {role: "stencil-template-user", not: everything},
+	})
+	// The verb by which an exception is granted.
+	runDeciders(t, plane, "virtualmachinepolicies", map[string]decider{
+		"who excepts policies":                       {role: "stencil-policy-exception-admin", may: append([]string{"except"}, reading...), not: writing},
+		"who writes policies":                        {role: "stencil-policy-admin", may: everything, not: []string{"except"}},
+		"who edits the cluster":                      {role: "edit", not: []string{"except"}},
+		"who administrates the cluster's namespaces": {role: "admin", not: []string{"except"}},
+	})
+}
+
 // The report of stored instance types has names of objects in all namespaces: only users who may list these read it.
 func TestRightsOnRevisionMigrations(t *testing.T) {
 	plane := installed(t, install.Options{})

@@ -142,6 +142,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	eventually(t, "only the definitions are left", func() string {
 		want := []string{
 			"customresourcedefinition.apiextensions.k8s.io/goldenimages.stencil.kubevirt.io",
+			"customresourcedefinition.apiextensions.k8s.io/policyexceptions.stencil.kubevirt.io",
 			"customresourcedefinition.apiextensions.k8s.io/revisionmigrations.stencil.kubevirt.io",
 			"customresourcedefinition.apiextensions.k8s.io/templateapprovals.stencil.kubevirt.io",
 			"customresourcedefinition.apiextensions.k8s.io/virtualmachinepolicies.stencil.kubevirt.io",

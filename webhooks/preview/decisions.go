@@ -1,7 +1,9 @@
 package preview
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	stencilv1alpha1 "github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
@@ -49,6 +51,11 @@ func ofApprovals(v approval.Decision) []v1beta1.Decision {
 // audited is the prefix of the message of a decision that is recorded and does not deny.
 const audited = "only audited: "
 
+// excepted returns the prefix of the message of a violation that an exception allows.
+func excepted(e policyset.Excepted) string {
+	return fmt.Sprintf("PolicyException %s allows until %s: ", e.Exception.Name, e.Exception.Expires.UTC().Format(time.RFC3339))
+}
+
 func ofPolicies(d policyset.Decision) []v1beta1.Decision {
 	var all []v1beta1.Decision
 	reported := map[string]bool{}
@@ -63,6 +70,16 @@ func ofPolicies(d policyset.Decision) []v1beta1.Decision {
 	add(v1beta1.EffectDeny, "", d.Denials)
 	add(v1beta1.EffectWarn, "", d.Warnings)
 	add(v1beta1.EffectAllow, audited, d.Audited)
+	for _, e := range d.Excepted {
+		effect := v1beta1.EffectAllow
+		if e.Warns() {
+			effect = v1beta1.EffectWarn
+		}
+		reported[e.Policy] = true
+		all = append(all, v1beta1.Decision{
+			Decision: effect, Kind: v1beta1.DecisionKindPolicy, Policy: e.Policy, Message: excepted(e) + e.Message, Field: e.Field, Fix: e.Fix,
+		})
+	}
 	for _, evaluation := range d.Evaluations {
 		switch {
 		case reported[evaluation.Policy]:

@@ -3,6 +3,7 @@ package preview_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,6 +45,9 @@ func TestWhatIsSaid(t *testing.T) {
 		return v1beta1.Decision{Decision: effect, Kind: "Rules", Policy: "template golden/box", Message: "memory: too small", Field: finding.Field}
 	}
 	allowed := approval.Decision{Allowed: true}
+	exception := policyset.NewException(&v1alpha1.PolicyException{
+		ObjectMeta: metav1.ObjectMeta{Name: "legacy"}, Spec: v1alpha1.PolicyExceptionSpec{ExpiresAt: metav1.NewTime(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC))},
+	})
 	for _, tc := range []struct {
 		name         string
 		decisions    decision.Decisions
@@ -69,6 +73,17 @@ func TestWhatIsSaid(t *testing.T) {
 				Rules:     vmrules.Decision{Denials: []vmrules.Finding{finding}},
 			},
 			want: []v1beta1.Decision{approved("deny", "large is not allowed"), policy("deny", "too large"), rule("deny"), {Decision: "allow", Kind: "VirtualMachinePolicy", Policy: "other"}},
+		},
+		{
+			name: "an exception allows what a policy denies, and what another audits",
+			decisions: decision.Decisions{Approvals: allowed, Policies: policyset.Decision{
+				Excepted:    []policyset.Excepted{{Violation: violation, Enforcement: policyset.EnforcementDeny, Exception: exception}, {Violation: violation, Enforcement: policyset.EnforcementAudit, Exception: exception}},
+				Evaluations: []policyset.Evaluation{{Policy: "sizes", Result: policyset.ResultDeny}},
+			}},
+			want: []v1beta1.Decision{
+				policy("warn", "PolicyException legacy allows until 2026-12-01T00:00:00Z: too large"), policy("allow", "PolicyException legacy allows until 2026-12-01T00:00:00Z: too large"),
+			},
+			wantWarnings: []string{"policy sizes is violated, which PolicyException legacy allows until 2026-12-01T00:00:00Z"},
 		},
 		{
 			name: "everybody warns",

@@ -29,6 +29,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&TemplateApprovalList{},
 		&VirtualMachinePolicy{},
 		&VirtualMachinePolicyList{},
+		&PolicyException{},
+		&PolicyExceptionList{},
 		&GoldenImage{},
 		&GoldenImageList{},
 		&RevisionMigration{},

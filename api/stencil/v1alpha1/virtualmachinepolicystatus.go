@@ -233,6 +233,12 @@ type PolicyAudit struct {
 	// +optional
 	Unknown int32 `json:"unknown,omitempty"`
 
+	// Excepted is the number of VirtualMachines that violate the policy and that a
+	// PolicyException allows to. They are not violating.
+	//
+	// +optional
+	Excepted int32 `json:"excepted,omitempty"`
+
 	// Violations lists up to 20 of the violating VirtualMachines.
 	//
 	// +optional

@@ -40,6 +40,11 @@ func Policy(name string) Object {
 	return Object{Group: v1alpha1.GroupVersion, Resource: "virtualmachinepolicies", Kind: "VirtualMachinePolicy", Name: name}
 }
 
+// Exception returns the Object of an exception, with its UID.
+func Exception(e *v1alpha1.PolicyException) Object {
+	return Object{Group: v1alpha1.GroupVersion, Resource: "policyexceptions", Kind: "PolicyException", Name: e.Name, UID: e.UID}
+}
+
 // Approval returns the Object of an approval, with its UID.
 func Approval(a *v1alpha1.TemplateApproval) Object {
 	return Object{Group: v1alpha1.GroupVersion, Resource: "templateapprovals", Kind: "TemplateApproval", Name: a.Name, UID: a.UID}

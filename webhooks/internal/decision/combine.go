@@ -44,7 +44,9 @@ func Combine(request admission.Request, all Decisions) admission.Response {
 	case len(d.Denials)+len(rules) == 0 && v.Denied():
 		return Deny(request, v.Objections).WithWarnings(warnings...)
 	case len(d.Denials)+len(rules) == 0:
-		return admission.Allowed("").WithWarnings(warnings...)
+		response := admission.Allowed("").WithWarnings(warnings...)
+		response.AuditAnnotations = exceptionAnnotations(d)
+		return response
 	}
 	var lines []string
 	var causes []metav1.StatusCause
@@ -90,6 +92,7 @@ func policyWarnings(d policyset.Decision) []string {
 	for _, warning := range grouped(d.Warnings) {
 		warnings = append(warnings, warning.warning())
 	}
+	warnings = append(warnings, exceptionWarnings(d)...)
 	return warnings[:min(len(warnings), maximumLines)]
 }
 

@@ -14,6 +14,11 @@
 // A request is denied while the policies are not compiled, or while the namespace is not in the cache. If an instance
 // type cannot be resolved, every policy counts as one that could not be evaluated, and its failure mode decides.
 //
+// # Exceptions
+//
+// A violation that a PolicyException allows does not deny a VirtualMachine: the user receives a warning. Policies that
+// could not be evaluated have no exceptions.
+//
 // # The decision log
 //
 // If enabled, a sample of the decisions is logged as policyinput.Record under the key "decision": the policies that

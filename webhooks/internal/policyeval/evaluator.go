@@ -32,6 +32,13 @@ type Policies interface {
 	Evaluator() *policyset.Evaluator
 }
 
+// Exceptions returns the exceptions from policies; an exceptioncache.Cache implements it.
+type Exceptions interface {
+	Set() *policyset.Exceptions
+	// Used counts the use of exceptions by a request.
+	Used([]policyset.Excepted)
+}
+
 // Namespaces returns the labels and annotations of namespaces; an approvalcache.Cache implements it.
 type Namespaces interface {
 	Namespace(ctx context.Context, name string) (labels, annotations map[string]string, found bool)
@@ -44,7 +51,9 @@ type Templates interface {
 
 // Options are the dependencies of an Evaluator.
 type Options struct {
-	Policies      Policies
+	Policies Policies
+	// Exceptions may be nil; there are no exceptions then.
+	Exceptions    Exceptions
 	Namespaces    Namespaces
 	Templates     Templates
 	Instancetypes sizing.Resolver
@@ -127,8 +136,20 @@ func (e *Evaluator) evaluate(ctx context.Context, set *policyset.Set, request ad
 	decision := e.options.Policies.Evaluator().Evaluate(ctx, entries, input)
 	c.RedactFor(&decision)
 	policyinput.AddUnresolved(&decision, entries, unresolved)
+	e.except(c, &decision)
 	e.options.Log.write(c, string(request.UID), decision, document, input)
 	return decision, true, nil
+}
+
+// except applies the exceptions to a decision. Only a request that the policies allow uses them.
+func (e *Evaluator) except(c *policyinput.Case, decision *policyset.Decision) {
+	if e.options.Exceptions == nil {
+		return
+	}
+	c.Except(decision, e.options.Exceptions.Set())
+	if len(decision.Excepted) > 0 && len(decision.Denials) == 0 && !c.Request.DryRun {
+		e.options.Exceptions.Used(decision.Excepted)
+	}
 }
 
 func newCase(request admission.Request, object map[string]any) (*policyinput.Case, error) {

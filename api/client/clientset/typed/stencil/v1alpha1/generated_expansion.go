@@ -4,6 +4,8 @@ package v1alpha1
 
 type GoldenImageExpansion interface{}
 
+type PolicyExceptionExpansion interface{}
+
 type RevisionMigrationExpansion interface{}
 
 type TemplateApprovalExpansion interface{}

@@ -13,6 +13,7 @@ import (
 type StencilV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	GoldenImagesGetter
+	PolicyExceptionsGetter
 	RevisionMigrationsGetter
 	TemplateApprovalsGetter
 	VirtualMachinePoliciesGetter
@@ -25,6 +26,10 @@ type StencilV1alpha1Client struct {
 
 func (c *StencilV1alpha1Client) GoldenImages(namespace string) GoldenImageInterface {
 	return newGoldenImages(c, namespace)
+}
+
+func (c *StencilV1alpha1Client) PolicyExceptions() PolicyExceptionInterface {
+	return newPolicyExceptions(c)
 }
 
 func (c *StencilV1alpha1Client) RevisionMigrations() RevisionMigrationInterface {

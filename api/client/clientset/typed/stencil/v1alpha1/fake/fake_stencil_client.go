@@ -16,6 +16,10 @@ func (c *FakeStencilV1alpha1) GoldenImages(namespace string) v1alpha1.GoldenImag
 	return newFakeGoldenImages(c, namespace)
 }
 
+func (c *FakeStencilV1alpha1) PolicyExceptions() v1alpha1.PolicyExceptionInterface {
+	return newFakePolicyExceptions(c)
+}
+
 func (c *FakeStencilV1alpha1) RevisionMigrations() v1alpha1.RevisionMigrationInterface {
 	return newFakeRevisionMigrations(c)
 }

@@ -1,0 +1,20 @@
+package input
+
+import (
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	"github.com/vmstencil/stencil/rego"
+)
+
+// Except moves the violations that exceptions allow to Decision.Excepted. Only VirtualMachines
+// that are created or updated have exceptions, no other object that runs a VM, and
+// no other kind. Call it last: what AddUnresolved adds has no exceptions.
+func (c *Case) Except(d *policyset.Decision, exceptions *policyset.Exceptions) {
+	if c.Request.Kind != rego.KindVirtualMachine || c.Viewed() || c.Request.Operation == operationDelete {
+		return
+	}
+	vm := policyset.VirtualMachine{Namespace: c.Request.Namespace, Name: c.Request.Name}
+	if !c.IgnoreSubjects {
+		vm.User = &c.Request.UserInfo
+	}
+	exceptions.Except(d, vm, c.Request.Time)
+}
