@@ -118,6 +118,9 @@ func (o Options) ManagerArgs() []string {
 		if limit := transfers["limit"]; limit != nil {
 			arguments = append(arguments, fmt.Sprintf("--transfer-limit=%v", limit))
 		}
+		if examine := transfers["examineCaptures"]; examine != nil {
+			arguments = append(arguments, fmt.Sprintf("--transfer-examine-captures=%v", examine))
+		}
 		if networks, _ := transfers["allowedNetworks"].([]any); len(networks) > 0 {
 			arguments = append(arguments, "--transfer-networks="+strings.Join(texts(networks), ","))
 		}
