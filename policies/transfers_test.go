@@ -141,12 +141,12 @@ func TestTransfersThatTheManagerWrites(t *testing.T) {
 			containers: [{name: mover, image: ghcr.io/vmstencil/stencil-mover, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}]}}}}`
 		claim   = `{metadata: {name: root, ` + owned + `}, spec: {accessModes: [ReadWriteOnce]}}`
 		ingress = `{metadata: {name: export-u-1, ` + owned + `}, spec: {rules: [{host: export-u-1.exports.example.com, http: {paths: [{backend: {service: {name: export-u-1, port: {name: https}}}}]}}]}}`
-		create  = "Stencil's manager creates this for a VirtualMachineTemplateImport or VirtualMachineTemplateExport only, with its UID in label template.kubevirt.io/transfer and with no other owner: create it as another user"
-		named   = "Stencil's manager creates this with the UID of an import or export in its name only: create it as another user"
+		leads   = "Stencil's manager creates Ingresses only that lead from a host name below transfers.ingress.domain to the Service of an import or export: create it as another user"
+		create  = "Stencil's manager creates this for a VirtualMachineTemplateImport, VirtualMachineTemplateExport or VirtualMachineTemplateRequest only, with its UID in label template.kubevirt.io/transfer and with no other owner: create it as another user"
+		named   = "Stencil's manager creates this with the UID of an import, export or request in its name only: create it as another user"
 		plain   = "Stencil's manager creates Jobs only that run the image of stencil-mover, without root, without a token and without access to the node: create it as another user"
 		copies  = "Stencil's manager creates DataVolumes as copies of volumes only: create it as another user"
-		deletes = "Stencil's manager deletes only what it has created for an import or export that still owns it: delete it as another user"
-		leads   = "Stencil's manager creates Ingresses only that lead from a host name below transfers.ingress.domain to the Service of an import or export: create it as another user"
+		deletes = "Stencil's manager deletes only what it has created for an import, export or request that still owns it: delete it as another user"
 		changes = "Stencil's manager changes only ownerReferences of the claims and templates that it has created: change it as another user"
 	)
 	policy := evaluate(t, "manager-transfers", map[string]string{"transferDomain": "'exports.example.com'"})
@@ -168,6 +168,7 @@ func TestTransfersThatTheManagerWrites(t *testing.T) {
 		"jobs": {
 			{name: "a mover", after: job},
 			{name: "its deletion", before: job},
+			{name: "a mover that examines a capture", after: change(job, "VirtualMachineTemplateImport", "VirtualMachineTemplateRequest")},
 			{name: "another image", after: change(job, "ghcr.io/vmstencil/stencil-mover", "evil"), want: plain},
 			{name: "a command", after: change(job, "name: mover,", "name: mover, command: [sh],"), want: plain},
 			{name: "a second container", after: change(job, "containers: [", "containers: [{name: x, image: evil}, "), want: plain},

@@ -10,7 +10,7 @@ const (
 	MaxSealLine = 256
 )
 
-// Seal is what identifies one VM on the disks that a mover has written, see package seal.
+// Seal is what identifies one VM on the disks that a mover has written or read, see package seal.
 type Seal struct {
 	// Sealed is the state of all disks.
 	Sealed seal.State `json:"sealed"`

@@ -30,7 +30,7 @@ type State struct {
 	Disks []Progress `json:"disks,omitempty"`
 	// Warnings are sentences for users.
 	Warnings []string `json:"warnings,omitempty"`
-	// Seal is about the disks that an import has written.
+	// Seal is about the disks that an import has written, or an export read.
 	Seal *Seal `json:"seal,omitempty"`
 	// Digest (sha256:HEX) and Size are those of the exported package.
 	Digest string `json:"digest,omitempty"`

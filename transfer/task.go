@@ -64,6 +64,8 @@ const (
 	Import Stage = "Import"
 	// Export writes a package, and serves it until it is acknowledged, or writes it to a registry.
 	Export Stage = "Export"
+	// Examine reads the disks of a template for the seal report, and nothing else.
+	Examine Stage = "Examine"
 )
 
 // Task is what a mover has to do.
@@ -114,6 +116,8 @@ type Disk struct {
 	File string `json:"file,omitempty"`
 	// Volume is the volume of the VirtualMachine that is a copy of the disk. Only exports use it.
 	Volume string `json:"volume,omitempty"`
+	// Source is the name of the object of which the disk is a copy; if it is empty, Name is used. Only reports use it.
+	Source string `json:"source,omitempty"`
 	// CDROM is true for a CD.
 	CDROM bool `json:"cdrom,omitempty"`
 }

@@ -77,8 +77,8 @@ const (
 	DiskAccessNone  = "None"
 )
 
-// AnnotationSealAcknowledged on a VirtualMachineTemplateImport with the value "true" acknowledges that its disks are not sealed, or
-// not known to be: the condition Sealed has the reason Acknowledged.
+// AnnotationSealAcknowledged on a VirtualMachineTemplateImport, VirtualMachineTemplateExport or VirtualMachineTemplateRequest with
+// the value "true" acknowledges that its disks are not sealed, or not known to be: the condition Sealed has the reason Acknowledged.
 const AnnotationSealAcknowledged = "template.kubevirt.io/seal-acknowledged"
 
 // Annotations for the objects of a template besides the VirtualMachine, which are created after the VirtualMachine.

@@ -30,6 +30,7 @@ type transferOptions struct {
 	limit                int
 	ingress              transfer.IngressSettings
 	ingressAnnotations   string
+	examineCaptures      bool
 }
 
 func (t *transferOptions) bind(flags *flag.FlagSet) {
@@ -44,6 +45,7 @@ func (t *transferOptions) bind(flags *flag.FlagSet) {
 	flags.StringVar(&t.memory, "transfer-memory", "192Mi", "Limit of the memory of a mover.")
 	flags.StringVar(&t.maxSize, "transfer-max-size", "4Ti", "Maximum size of all disks of a package together.")
 	flags.IntVar(&t.limit, "transfer-limit", 8, "Maximum number of imports and exports in progress at a time; others wait for them.")
+	flags.BoolVar(&t.examineCaptures, "transfer-examine-captures", true, "Examine the disks of captured templates for the condition Sealed, in copies of them.")
 	flags.Var(&t.networks, "transfer-networks",
 		"Private networks, separated by commas, such as 10.0.0.0/8, in which sources of imports may be. Sources with other addresses that are not public are denied.")
 	flags.StringVar(&t.ingress.Domain, "transfer-ingress-domain", "",
@@ -93,6 +95,7 @@ func (t *transferOptions) settings(namespace string) (reconcilers.Transfers, err
 	}
 	parsed.Settings = transfer.Settings{
 		Namespace: namespace, Image: t.image, PullPolicy: corev1.PullPolicy(t.pullPolicy), AllowedNetworks: networks, MaxDisks: maximumDisks, MaxBytes: size.Value(), Limit: t.limit, Ingress: t.ingress,
+		ExamineCaptures: t.examineCaptures,
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
 			Limits:   corev1.ResourceList{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory},

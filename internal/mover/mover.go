@@ -70,7 +70,14 @@ func (m *Mover) work(ctx context.Context) error {
 		m.seal(ctx)
 		return nil
 	case transfer.Export:
-		return m.export(ctx)
+		if err := m.export(ctx); err != nil {
+			return err
+		}
+		m.seal(ctx)
+		return nil
+	case transfer.Examine:
+		m.seal(ctx)
+		return nil
 	}
 	return failed(transfer.ReasonInvalidTask, false, "the task has the stage %q", m.Task.Stage)
 }

@@ -1,6 +1,7 @@
 package mover
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,10 +13,10 @@ import (
 	"github.com/vmstencil/stencil/transfer"
 )
 
-// sealTimeout is how long the disks of an import are examined.
+// sealTimeout is how long the disks of a transfer are examined.
 const sealTimeout = 3 * time.Minute
 
-// seal reports what identifies one VM on the disks that were written. It never fails: what cannot be examined is Unknown. CD-ROMs are
+// seal reports what identifies one VM on the disks that were written or read. It never fails: what cannot be examined is Unknown. CD-ROMs are
 // not examined, because no system runs from them.
 func (m *Mover) seal(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
@@ -26,13 +27,13 @@ func (m *Mover) seal(ctx context.Context) {
 		if d.CDROM {
 			continue
 		}
-		found := m.sealOf(ctx, d)
+		found, name := m.sealOf(ctx, d), cmp.Or(d.Source, d.Name)
 		states = append(states, found.Sealed)
 		for _, f := range found.Findings {
-			findings = append(findings, sealLine(d.Name, f.Partition, f.Path, f.Reason))
+			findings = append(findings, sealLine(name, f.Partition, f.Path, f.Reason))
 		}
 		for _, g := range found.Unexamined {
-			gaps = append(gaps, sealLine(d.Name, g.Partition, g.Path, g.Reason))
+			gaps = append(gaps, sealLine(name, g.Partition, g.Path, g.Reason))
 		}
 	}
 	result := &transfer.Seal{Sealed: seal.Merge(states...)}
@@ -50,7 +51,15 @@ func (m *Mover) sealOf(ctx context.Context, d transfer.Disk) seal.Report {
 		return seal.Report{Sealed: seal.Unknown, Unexamined: []seal.Gap{{Reason: fmt.Sprintf("the volume cannot be opened: %v", cause(err))}}}
 	}
 	defer file.Close()
-	return seal.Inspect(ctx, io.NewSectionReader(file, 0, d.Size), d.Size)
+	// A volume may be larger than the disk, and the size of an export is that of the volume.
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return seal.Report{Sealed: seal.Unknown, Unexamined: []seal.Gap{{Reason: fmt.Sprintf("the size cannot be read: %v", cause(err))}}}
+	}
+	if d.Size > 0 {
+		size = min(size, d.Size)
+	}
+	return seal.Inspect(ctx, io.NewSectionReader(file, 0, size), size)
 }
 
 // sealLine is a sentence about a part of a disk.

@@ -1,7 +1,9 @@
 package mover
 
 import (
+	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -46,6 +48,11 @@ func TestDisksAreExamined(t *testing.T) {
 		{"no disk", nil, transfer.Seal{Sealed: seal.True}},
 		{"a sealed disk", []transfer.Disk{disk("sealed", sealed)}, transfer.Seal{Sealed: seal.True}},
 		{"a CD-ROM is not examined", []transfer.Disk{{Name: "tools", Size: 1 << 20, CDROM: true}}, transfer.Seal{Sealed: seal.True}},
+		{"a volume that is larger than its disk", []transfer.Disk{{Name: "sealed", Size: 1 << 30}}, transfer.Seal{Sealed: seal.True}},
+		{"a disk without a size", []transfer.Disk{{Name: "sealed"}}, transfer.Seal{Sealed: seal.True}},
+		{"a copy has the name of its source", []transfer.Disk{{Name: "lost", Source: "web-root"}}, transfer.Seal{
+			Sealed: seal.Unknown, Count: 1, Lines: []string{"web-root: the volume cannot be opened: no such file or directory"},
+		}},
 		{"a volume without a disk", []transfer.Disk{disk("sealed", sealed), {Name: "lost", Size: 1 << 20}}, transfer.Seal{
 			Sealed: seal.Unknown, Count: 1, Lines: []string{"lost: the volume cannot be opened: no such file or directory"},
 		}},
@@ -93,5 +100,32 @@ func TestImportsReportWhatIsOnTheirDisks(t *testing.T) {
 	}
 	if _, err := os.Stat(f.path(transfer.DisksFolder, task.Disks[0].Name)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestExportsReportWhatIsOnTheirDisks has a disk without a file system, and a mover that finds the package of an earlier one.
+func TestExportsReportWhatIsOnTheirDisks(t *testing.T) {
+	f := mounts(t, map[string][]byte{
+		filepath.Join(transfer.DisksFolder, "root", transfer.DiskFile): rootDisk(), transfer.DisksFolder + "/tools": toolsDisk(), transfer.ResultFolder + "/.keep": nil,
+	})
+	want := &transfer.Seal{Sealed: seal.Unknown, Count: 1, Lines: []string{"root: there is no partition table and no known file system"}}
+	for _, name := range []string{"the first mover", "a later one"} {
+		if diff := cmp.Diff(want, succeed(t, f, exportTask("web.ova", v1beta1.ExportOVA)).Seal); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// TestAMoverThatOnlyExamines needs no package and no volume for one, and does not change the disk.
+func TestAMoverThatOnlyExamines(t *testing.T) {
+	unsealed := sealImage(t, "ext4-var")
+	f := mounts(t, map[string][]byte{filepath.Join(transfer.DisksFolder, "disk-0", transfer.DiskFile): unsealed})
+	task := &transfer.Task{Stage: transfer.Examine, Disks: []transfer.Disk{{Name: "disk-0", Source: "web-root", Size: 1 << 30}}}
+	got := succeed(t, f, task).Seal
+	if got == nil || got.Sealed != seal.False || got.Count != 5 || got.Lines[0] != "web-root: /lib/cloud/instance (state of cloud-init)" {
+		t.Errorf("the mover reports %+v", got)
+	}
+	if !bytes.Equal(read(t, f.path(transfer.DisksFolder, "disk-0", transfer.DiskFile)), unsealed) {
+		t.Error("the disk was changed")
 	}
 }

@@ -16,9 +16,9 @@ type exported struct {
 	// volume is its name in the VirtualMachine.
 	volume string
 	cdrom  bool
-	// namespace is that of the source, which spec is the part of a DataVolume's spec that copies.
-	namespace string
-	source    map[string]any
+	// namespace and name are those of the source, a claim, a snapshot or a DataSource. Source is the part of a DataVolume's spec that copies.
+	namespace, name string
+	source          map[string]any
 }
 
 // exportable is a template in the form in which it is exported.
@@ -59,7 +59,8 @@ func prepare(from *v1beta1.VirtualMachineTemplate, vm map[string]any) (*exportab
 		if original == nil {
 			original = map[string]any{"source": map[string]any{"pvc": map[string]any{"namespace": namespace, "name": source.Claim}}}
 		}
-		p.disks = append(p.disks, exported{volume: source.Volume, cdrom: source.CDROM, namespace: namespace, source: original})
+		name := source.Claim[strings.LastIndex(source.Claim, ":")+1:]
+		p.disks = append(p.disks, exported{volume: source.Volume, cdrom: source.CDROM, namespace: namespace, name: name, source: original})
 	}
 	return p, nil
 }

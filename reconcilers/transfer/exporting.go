@@ -56,8 +56,12 @@ type exporting struct {
 func (r *Exports) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object := &v1beta1.VirtualMachineTemplateExport{}
 	found, err := get(ctx, r.manager, request.Namespace, request.Name, object)
+	acknowledged := false
+	if found && (ended(object.Status.Phase) || object.Status.Phase == v1beta1.TransferReady) {
+		acknowledged = acknowledgementChanged(object, object.Status.Conditions)
+	}
 	// The garbage collector deletes the objects of an export that is deleted.
-	if err != nil || !found || object.DeletionTimestamp != nil || ended(object.Status.Phase) {
+	if err != nil || !found || object.DeletionTimestamp != nil || ended(object.Status.Phase) && !acknowledged {
 		if err == nil {
 			r.slots.leave(place{directionExport, request.NamespacedName})
 		}
@@ -68,6 +72,9 @@ func (r *Exports) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{}, err
 	}
 	e := &exporting{s, r.expander, object}
+	if acknowledged {
+		return reconcile.Result{RequeueAfter: time.Second}, e.acknowledge(ctx, object.Spec.TemplateRef.Name)
+	}
 	return s.drive(ctx, e.step, e.clear)
 }
 
@@ -104,7 +111,7 @@ func (e *exporting) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	copies, waiting, err := e.copies(ctx, prepared)
+	copies, waiting, err := e.copies(ctx, prepared.disks)
 	if err != nil {
 		return err
 	}
@@ -153,28 +160,26 @@ func (e *exporting) prepare(ctx context.Context) (*exportable, error) {
 	return prepared, nil
 }
 
-func (e *exporting) copyName(index int) string { return e.owner.called(fmt.Sprintf("-%d", index)) }
-
 // copies has CDI copy the disks: a point in time of each, which pods can mount, and which later changes do not affect. It returns the claims, or what is
 // waited for.
-func (e *exporting) copies(ctx context.Context, of *exportable) (claims []corev1.PersistentVolumeClaim, waiting string, err error) {
-	for index, disk := range of.disks {
-		name := e.copyName(index)
+func (s *session) copies(ctx context.Context, disks []exported) (claims []corev1.PersistentVolumeClaim, waiting string, err error) {
+	for index, disk := range disks {
+		name := s.owner.called(fmt.Sprintf("-%d", index))
 		copied := &unstructured.Unstructured{}
 		copied.SetGroupVersionKind(cdi.WithKind("DataVolume"))
-		found, err := get(ctx, e.cluster, e.object.Namespace, name, copied)
+		found, err := get(ctx, s.cluster, s.owner.namespace, name, copied)
 		if err != nil {
-			return nil, "", fmt.Errorf("reading DataVolume %s/%s: %w", e.object.Namespace, name, err)
+			return nil, "", fmt.Errorf("reading DataVolume %s/%s: %w", s.owner.namespace, name, err)
 		}
 		if !found {
-			copied = e.copyOf(name, disk)
-			if err := ensure(ctx, e.cluster, copied); err != nil {
+			copied = s.copyOf(name, disk)
+			if err := ensure(ctx, s.cluster, copied); err != nil {
 				return nil, "", fmt.Errorf("copying the disk %s: %w", disk.volume, err)
 			}
 		}
 		phase, _, _ := unstructured.NestedString(copied.Object, "status", "phase")
 		if phase == "Failed" {
-			return nil, "", &permanentError{ReasonDiskLost, fmt.Sprintf("CDI could not copy the disk %s: DataVolume %s/%s has failed", disk.volume, e.object.Namespace, name)}
+			return nil, "", &permanentError{ReasonDiskLost, fmt.Sprintf("CDI could not copy the disk %s: DataVolume %s/%s has failed", disk.volume, s.owner.namespace, name)}
 		}
 		if phase != "Succeeded" {
 			waiting = fmt.Sprintf("waiting for DataVolume %s, a copy of the disk %s", name, disk.volume)
@@ -184,7 +189,7 @@ func (e *exporting) copies(ctx context.Context, of *exportable) (claims []corev1
 			continue
 		}
 		claim := corev1.PersistentVolumeClaim{}
-		found, err = get(ctx, e.cluster, e.object.Namespace, name, &claim)
+		found, err = get(ctx, s.cluster, s.owner.namespace, name, &claim)
 		if err != nil {
 			return nil, "", err
 		}
@@ -197,12 +202,12 @@ func (e *exporting) copies(ctx context.Context, of *exportable) (claims []corev1
 }
 
 // copyOf returns the DataVolume that copies a disk.
-func (e *exporting) copyOf(name string, disk exported) *unstructured.Unstructured {
+func (s *session) copyOf(name string, disk exported) *unstructured.Unstructured {
 	spec := maps.Clone(disk.source)
 	spec["storage"] = map[string]any{}
 	made := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	made.SetGroupVersionKind(cdi.WithKind("DataVolume"))
-	metadata := e.owner.metadata(name)
+	metadata := s.owner.metadata(name)
 	made.SetNamespace(metadata.Namespace)
 	made.SetName(metadata.Name)
 	made.SetLabels(metadata.Labels)
@@ -240,23 +245,12 @@ func (e *exporting) start(ctx context.Context, of *exportable, copies []corev1.P
 	task := &transfer.Task{Stage: transfer.Export, Limits: transfer.Limits{Disks: e.settings.MaxDisks, Bytes: e.settings.MaxBytes, Seconds: int64(exportTimeout.Seconds()), Ratio: maxRatio, StallSeconds: stallSeconds}, Package: &transfer.Package{
 		File: e.file(), Format: e.format(), Template: encoded, VM: rendered, DownloadToken: e.who.downloadToken,
 	}}
-	j := job{secret: e.owner.called(""), result: e.owner.called(result)}
+	j := job{template: versionOf(of.template), secret: e.owner.called(""), result: e.owner.called(result)}
 	if target := e.target(); target != nil {
 		task.Package.Target, task.AllowedNetworks = target, e.settings.networks()
 		j.credentials, j.authorities = nameOf(target.SecretRef), nameOf(target.CertificatesRef)
 	}
-	size := int64(packageSlack)
-	for index := range copies {
-		claim := &copies[index]
-		block := claim.Spec.VolumeMode != nil && *claim.Spec.VolumeMode == corev1.PersistentVolumeBlock
-		capacity := claim.Status.Capacity[corev1.ResourceStorage]
-		disk := of.disks[index]
-		name := fmt.Sprintf("disk-%d", index)
-		task.Disks = append(task.Disks, transfer.Disk{Name: name, Block: block, Size: capacity.Value(), Volume: disk.volume, CDROM: disk.cdrom})
-		j.disks = append(j.disks, jobDisk{name: name, claim: claim.Name, block: block, readOnly: true})
-		// Blocks that cannot be compressed grow a little.
-		size += capacity.Value() + capacity.Value()/100
-	}
+	size := packageSlack + mountCopies(task, &j, of.disks, copies)
 	chosen, err := e.storageOf(ctx, v1beta1.ImportStorage{StorageClassName: e.object.Spec.StorageClassName, VolumeMode: new(corev1.PersistentVolumeFilesystem)}, size)
 	if err != nil {
 		return err
@@ -279,6 +273,22 @@ func (e *exporting) start(ctx context.Context, of *exportable, copies []corev1.P
 		}
 	}
 	return nil
+}
+
+// mountCopies adds copies of disks to the task of a mover and to its Job, which reads them. It returns how large a package with them can be.
+func mountCopies(task *transfer.Task, j *job, disks []exported, copies []corev1.PersistentVolumeClaim) (size int64) {
+	for index := range copies {
+		claim := &copies[index]
+		block := claim.Spec.VolumeMode != nil && *claim.Spec.VolumeMode == corev1.PersistentVolumeBlock
+		capacity := claim.Status.Capacity[corev1.ResourceStorage]
+		disk := disks[index]
+		name := fmt.Sprintf("disk-%d", index)
+		task.Disks = append(task.Disks, transfer.Disk{Name: name, Block: block, Size: capacity.Value(), Volume: disk.volume, Source: disk.name, CDROM: disk.cdrom})
+		j.disks = append(j.disks, jobDisk{name: name, claim: claim.Name, block: block, readOnly: true})
+		// Blocks that cannot be compressed grow a little.
+		size += capacity.Value() + capacity.Value()/100
+	}
+	return size
 }
 
 // target returns the registry that the package is written to, and nil if it is downloaded.
@@ -322,6 +332,11 @@ func (e *exporting) follow(ctx context.Context, seen *observed) (again time.Dura
 		return pollInterval, nil
 	}
 	status.Percent, status.Size, status.Digest, status.Warnings = 100, seen.state.Size, seen.state.Digest, seen.state.Warnings
+	if e.sealed(seen.state.Seal); len(seen.state.Disks) > 0 {
+		e.report(ctx, e.object.Spec.TemplateRef.Name, func(template *v1beta1.VirtualMachineTemplate) (int64, bool) {
+			return template.Generation, versionOf(template) == seen.template
+		})
+	}
 	if e.target() != nil {
 		// Where the package is is stored before the mover, which reports it, is gone.
 		status.Image, err = imageIn(e.target().Image, seen.state.Image)
@@ -340,6 +355,11 @@ func (e *exporting) follow(ctx context.Context, seen *observed) (again time.Dura
 	status.TokenSecretRef = &corev1.LocalObjectReference{Name: e.owner.called(access)}
 	e.succeed(v1beta1.TransferReady, "the package can be downloaded until "+expires.UTC().Format(time.RFC3339), status.Size)
 	return min(ttl, serveInterval), nil
+}
+
+// versionOf identifies a template, and the version of its spec.
+func versionOf(template *v1beta1.VirtualMachineTemplate) string {
+	return fmt.Sprintf("%s/%d", template.UID, template.Generation)
 }
 
 // imageIn returns the image that a mover reports. It fails if that is no digest in the repository of the target.
@@ -393,22 +413,27 @@ func (e *exporting) serve(ctx context.Context) (time.Duration, error) {
 // clear deletes what the export has made.
 func (e *exporting) clear(ctx context.Context) error {
 	e.object.Status.URL, e.object.Status.ExternalURL, e.object.Status.TokenSecretRef = "", "", nil
+	return e.discard(ctx)
+}
+
+// discard deletes what a transfer that reads disks has made.
+func (s *session) discard(ctx context.Context) error {
 	named := func(suffix string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: e.object.Namespace, Name: e.owner.called(suffix)}
+		return metav1.ObjectMeta{Namespace: s.owner.namespace, Name: s.owner.called(suffix)}
 	}
 	failures := []error{
-		e.deleteJob(ctx, e.owner, e.owner.called("")),
-		remove(ctx, e.cluster, &corev1.Secret{ObjectMeta: named("")}), e.withdraw(ctx), remove(ctx, e.cluster, e.owner.networkPolicy(true, &e.settings)),
-		remove(ctx, e.cluster, &corev1.PersistentVolumeClaim{ObjectMeta: named(result)}),
+		s.deleteJob(ctx, s.owner, s.owner.called("")),
+		remove(ctx, s.cluster, &corev1.Secret{ObjectMeta: named("")}), s.withdraw(ctx), remove(ctx, s.cluster, s.owner.networkPolicy(true, &s.settings)),
+		remove(ctx, s.cluster, &corev1.PersistentVolumeClaim{ObjectMeta: named(result)}),
 	}
 	copies := &unstructured.UnstructuredList{}
 	copies.SetGroupVersionKind(cdi.WithKind("DataVolumeList"))
-	failures = append(failures, e.cluster.List(ctx, copies, client.InNamespace(e.object.Namespace), client.MatchingLabels(e.owner.labels())))
+	failures = append(failures, s.cluster.List(ctx, copies, client.InNamespace(s.owner.namespace), client.MatchingLabels(s.owner.labels())))
 	for index := range copies.Items {
-		failures = append(failures, remove(ctx, e.cluster, &copies.Items[index]))
+		failures = append(failures, remove(ctx, s.cluster, &copies.Items[index]))
 	}
 	if err := errors.Join(failures...); err != nil {
-		return fmt.Errorf("deleting what the export has made: %w", err)
+		return fmt.Errorf("deleting what was made to read the disks: %w", err)
 	}
 	return nil
 }

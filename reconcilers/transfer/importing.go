@@ -43,7 +43,7 @@ func (r *Imports) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	found, err := get(ctx, r.manager, request.Namespace, request.Name, object)
 	acknowledged := false
 	if found && ended(object.Status.Phase) {
-		acknowledged = acknowledgementChanged(object)
+		acknowledged = acknowledgementChanged(object, object.Status.Conditions)
 	}
 	// The garbage collector deletes the objects of an import that is deleted.
 	if err != nil || !found || object.DeletionTimestamp != nil || ended(object.Status.Phase) && !acknowledged {
@@ -63,7 +63,7 @@ func (r *Imports) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	}
 	i := &importing{s, object}
 	if acknowledged {
-		return reconcile.Result{}, i.acknowledge(ctx)
+		return reconcile.Result{}, i.acknowledge(ctx, i.templateName())
 	}
 	return s.drive(ctx, i.step, i.clear)
 }
@@ -336,7 +336,7 @@ func (i *importing) publish(ctx context.Context) (time.Duration, error) {
 	if err := i.clean(ctx); err != nil {
 		return 0, err
 	}
-	if err := i.sealTemplate(ctx, template); err != nil {
+	if err := i.sealTemplate(ctx, template, template.Generation); err != nil {
 		// It is a report, and must not hold the import up.
 		i.event(corev1.EventTypeWarning, "SealNotReported", err.Error())
 	}

@@ -18,8 +18,10 @@ type metrics struct {
 const (
 	directionImport = "import"
 	directionExport = "export"
-	resultReady     = "ready"
-	resultFailed    = "failed"
+	// directionCapture has no metrics of its own: examinations count as transfers in progress.
+	directionCapture = "capture"
+	resultReady      = "ready"
+	resultFailed     = "failed"
 )
 
 // newMetrics registers the metrics. Counts returns how many transfers are in progress, and how many wait for them.
@@ -40,10 +42,10 @@ func newMetrics(registerer prometheus.Registerer, counts func() (held, waiting i
 		}, []string{"direction"}),
 	}
 	inProgress := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "stencil_transfers_in_progress", Help: "Imports and exports of templates that are in progress.",
+		Name: "stencil_transfers_in_progress", Help: "Imports and exports of templates, and examinations of captured disks, that are in progress.",
 	}, func() float64 { held, _ := counts(); return float64(held) })
 	queued := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "stencil_transfers_queued", Help: "Imports and exports of templates that begin when others have ended.",
+		Name: "stencil_transfers_queued", Help: "Imports and exports of templates, and examinations of captured disks, that begin when others have ended.",
 	}, func() float64 { _, waiting := counts(); return float64(waiting) })
 	for _, collector := range []prometheus.Collector{m.transfers, m.duration, m.bytes, inProgress, queued} {
 		if err := registerer.Register(collector); err != nil {

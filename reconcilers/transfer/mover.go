@@ -16,7 +16,15 @@ import (
 // moverTimeout limits one request to a mover.
 const moverTimeout = 10 * time.Second
 
-// movers speaks to movers.
+// moverClient speaks to movers.
+type moverClient interface {
+	// state returns how far a mover is.
+	state(ctx context.Context, who *identity, ip string) (*transfer.State, error)
+	// acknowledge lets a mover that has ended exit.
+	acknowledge(ctx context.Context, who *identity, ip string) error
+}
+
+// movers speaks to movers over HTTPS.
 type movers struct{}
 
 func (movers) call(ctx context.Context, method string, who *identity, ip, path string) ([]byte, error) {

@@ -26,9 +26,11 @@ const (
 	moverUser = 107
 	// moverRestarts is how often a mover that ends early is started again.
 	moverRestarts = 5
+	// annotationTemplateVersion on the Job of an export is the version of the template, as versionOf returns it.
+	annotationTemplateVersion = "template.kubevirt.io/template-version"
 )
 
-// owner is the import or export to which objects belong.
+// owner is the import, export or request to which objects belong.
 type owner struct {
 	kind, namespace, name string
 	uid                   types.UID
@@ -50,7 +52,8 @@ func (o owner) labels() map[string]string {
 
 // job are the parts of a mover's Job that differ.
 type job struct {
-
+	// template is the version of the template that is exported; empty if there is none.
+	template string
 	// secret is the name of the Secret with the task, digest that of the task.
 	secret, digest string
 	disks          []jobDisk
@@ -132,7 +135,11 @@ func (o owner) job(name string, j job, settings *Settings) *batchv1.Job {
 		}
 		mount(volume, path, each.readOnly, claim(each.claim, each.readOnly))
 	}
-	return &batchv1.Job{ObjectMeta: o.metadata(name), Spec: batchv1.JobSpec{
+	metadata := o.metadata(name)
+	if j.template != "" {
+		metadata.Annotations = map[string]string{annotationTemplateVersion: j.template}
+	}
+	return &batchv1.Job{ObjectMeta: metadata, Spec: batchv1.JobSpec{
 		BackoffLimit: new(int32(moverRestarts)), Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: o.labels()}, Spec: pod},
 	}}
 }
@@ -188,10 +195,12 @@ type Settings struct {
 	// MaxDisks and MaxBytes limit an import.
 	MaxDisks int
 	MaxBytes int64
-	// Limit is how many imports and exports may be in progress at a time.
+	// Limit is how many imports, exports and examinations may be in progress at a time.
 	Limit int
 	// Ingress is how movers are reached from outside of the cluster.
 	Ingress IngressSettings
+	// ExamineCaptures has the disks of captured templates examined.
+	ExamineCaptures bool
 }
 
 // networks returns AllowedNetworks for the task of a mover.

@@ -44,12 +44,12 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// runner has what imports and exports share.
+// runner has what imports, exports and examinations share.
 type runner struct {
 	// manager writes statuses, cluster everything else.
 	manager, cluster client.Client
 	keys             *keys
-	movers           movers
+	movers           moverClient
 	slots            *slots
 	// statuses writes conditions of templates.
 	statuses *statuswriter.Writer
@@ -88,7 +88,7 @@ func newRunner(o Options) (*runner, error) {
 		return nil, err
 	}
 	return &runner{
-		statuses: statuses, manager: own, cluster: cluster, keys: &keys{secrets: typed.CoreV1().Secrets(o.Settings.Namespace), name: o.KeySecret}, slots: waiting,
+		movers: movers{}, statuses: statuses, manager: own, cluster: cluster, keys: &keys{secrets: typed.CoreV1().Secrets(o.Settings.Namespace), name: o.KeySecret}, slots: waiting,
 		settings: o.Settings, recorder: o.Recorder, metrics: m, clock: o.Clock,
 	}, nil
 }
@@ -103,6 +103,8 @@ type observed struct {
 	missing bool
 	// waiting is what the mover waits for, if it does not answer.
 	waiting string
+	// template is the version of the template that an export reads.
+	template string
 }
 
 // observe reads how far the mover of a Job is. It fails permanently if the Job has.
@@ -137,7 +139,7 @@ func (r *runner) observe(ctx context.Context, o owner, jobName string, who *iden
 	if err != nil {
 		return &observed{ip: pod.Status.PodIP, waiting: fmt.Sprintf("waiting for pod %s of the mover, which does not answer: %v", pod.Name, err)}, nil
 	}
-	return &observed{state: state, ip: pod.Status.PodIP}, nil
+	return &observed{state: state, ip: pod.Status.PodIP, template: running.Annotations[annotationTemplateVersion]}, nil
 }
 
 // latest returns the newest pod that belongs to a Job; nil if there is none.

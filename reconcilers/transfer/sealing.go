@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
@@ -71,62 +72,84 @@ func sealMessage(found *transfer.Seal) string {
 	return text
 }
 
-func acknowledges(object *v1beta1.VirtualMachineTemplateImport) bool {
-	return object.Annotations[contract.AnnotationSealAcknowledged] == "true"
+func acknowledges(object client.Object) bool {
+	return object.GetAnnotations()[contract.AnnotationSealAcknowledged] == "true"
 }
 
-// sealed sets the condition Sealed of the import. Movers of an earlier version report nothing.
-func (i *importing) sealed(found *transfer.Seal) {
+// sealed sets the condition Sealed. Movers of an earlier version report nothing.
+func (s *session) sealed(found *transfer.Seal) {
 	if found == nil {
 		return
 	}
-	i.setSealed(sealCondition(found, acknowledges(i.object)))
+	s.setSealed(sealCondition(found, acknowledges(s.object)))
 }
 
-func (i *importing) setSealed(c metav1.Condition) {
-	c.ObservedGeneration, c.LastTransitionTime = i.object.Generation, metav1.NewTime(i.clock.Now())
-	if meta.SetStatusCondition(i.conditions, c) && c.Reason == v1beta1.ReasonNotSealed {
-		i.event(corev1.EventTypeWarning, v1beta1.ReasonNotSealed, c.Message)
+func (s *session) setSealed(c metav1.Condition) {
+	c.ObservedGeneration, c.LastTransitionTime = s.object.GetGeneration(), metav1.NewTime(s.clock.Now())
+	if meta.SetStatusCondition(s.conditions, c) && c.Reason == v1beta1.ReasonNotSealed {
+		s.event(corev1.EventTypeWarning, v1beta1.ReasonNotSealed, c.Message)
 	}
-	slices.SortFunc(*i.conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	slices.SortFunc(*s.conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 }
 
-// sealTemplate writes the condition of the import to its template.
-func (i *importing) sealTemplate(ctx context.Context, template *v1beta1.VirtualMachineTemplate) error {
-	c := meta.FindStatusCondition(*i.conditions, v1beta1.ConditionSealed)
+// report writes the condition to a template, if accept returns the generation of it that the report is about. A template with the same report is not written,
+// because that may be acknowledged.
+func (s *session) report(ctx context.Context, name string, accept func(*v1beta1.VirtualMachineTemplate) (generation int64, accepted bool)) {
+	template := &v1beta1.VirtualMachineTemplate{}
+	found, err := get(ctx, s.cluster, s.owner.namespace, name, template)
+	if err == nil && found && !hasReport(template, *s.conditions) {
+		if generation, accepted := accept(template); accepted {
+			err = s.sealTemplate(ctx, template, generation)
+		}
+	}
+	if err != nil {
+		// It is a report, and must not hold anything up.
+		s.event(corev1.EventTypeWarning, "SealNotReported", err.Error())
+	}
+}
+
+// sealTemplate writes the condition, which is about this generation, to a template.
+func (s *session) sealTemplate(ctx context.Context, template *v1beta1.VirtualMachineTemplate, generation int64) error {
+	c := meta.FindStatusCondition(*s.conditions, v1beta1.ConditionSealed)
 	if c == nil {
 		return nil
 	}
 	next, changed := statuswriter.Transition(template.Status.Conditions, metav1.Condition{
-		Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, ObservedGeneration: template.Generation,
-	}, i.clock.Now())
+		Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, ObservedGeneration: generation,
+	}, s.clock.Now())
 	if !changed {
 		return nil
 	}
 	written := statuswriter.Object{
 		Group: v1beta1.GroupVersion, Resource: "virtualmachinetemplates", Kind: "VirtualMachineTemplate", Namespace: template.Namespace, Name: template.Name, UID: template.UID,
 	}
-	return i.statuses.Apply(ctx, written, sealOwner, map[string]any{"conditions": []metav1.Condition{next}})
+	return s.statuses.Apply(ctx, written, sealOwner, map[string]any{"conditions": []metav1.Condition{next}})
 }
 
-// acknowledgementChanged reports whether the condition of an ended import has another reason than its annotation requires.
-func acknowledgementChanged(object *v1beta1.VirtualMachineTemplateImport) bool {
-	c := meta.FindStatusCondition(object.Status.Conditions, v1beta1.ConditionSealed)
+// hasReport reports whether the condition of a template is the same report, acknowledged or not.
+func hasReport(template *v1beta1.VirtualMachineTemplate, conditions []metav1.Condition) bool {
+	stored, c := meta.FindStatusCondition(template.Status.Conditions, v1beta1.ConditionSealed), meta.FindStatusCondition(conditions, v1beta1.ConditionSealed)
+	return stored != nil && c != nil && stored.Status == c.Status && stored.Message == c.Message
+}
+
+// acknowledgementChanged reports whether the condition Sealed of an object has another reason than its annotation requires.
+func acknowledgementChanged(object client.Object, conditions []metav1.Condition) bool {
+	c := meta.FindStatusCondition(conditions, v1beta1.ConditionSealed)
 	return c != nil && c.Reason != sealReason(c.Status, acknowledges(object))
 }
 
-// acknowledge changes the reason of an ended import, and of its template.
-func (i *importing) acknowledge(ctx context.Context) error {
-	c := *meta.FindStatusCondition(i.object.Status.Conditions, v1beta1.ConditionSealed)
-	c.Reason = sealReason(c.Status, acknowledges(i.object))
-	i.setSealed(c)
+// acknowledge changes the reason of the condition Sealed, and of that of the template if it is the same report.
+func (s *session) acknowledge(ctx context.Context, templateName string) error {
+	c := *meta.FindStatusCondition(*s.conditions, v1beta1.ConditionSealed)
+	c.Reason = sealReason(c.Status, acknowledges(s.object))
+	s.setSealed(c)
 	template := &v1beta1.VirtualMachineTemplate{}
-	found, err := get(ctx, i.cluster, i.object.Namespace, i.templateName(), template)
-	if err == nil && found && template.Labels[v1beta1.LabelTransferUID] == string(i.object.UID) {
-		err = i.sealTemplate(ctx, template)
+	found, err := get(ctx, s.cluster, s.owner.namespace, templateName, template)
+	if err == nil && found && hasReport(template, *s.conditions) {
+		err = s.sealTemplate(ctx, template, meta.FindStatusCondition(template.Status.Conditions, v1beta1.ConditionSealed).ObservedGeneration)
 	}
 	if err != nil {
 		return err
 	}
-	return i.write(ctx)
+	return s.write(ctx)
 }

@@ -67,7 +67,7 @@ func TestAcknowledgements(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			object := &v1beta1.VirtualMachineTemplateImport{Status: v1beta1.VirtualMachineTemplateImportStatus{Conditions: tc.conditions}}
 			object.Annotations = map[string]string{contract.AnnotationSealAcknowledged: tc.annotation}
-			if got := acknowledgementChanged(object); got != tc.want {
+			if got := acknowledgementChanged(object, tc.conditions); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})

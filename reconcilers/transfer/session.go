@@ -33,14 +33,18 @@ type session struct {
 	// object is being changed, and before is how it is stored.
 	object, before client.Object
 	phase          *v1beta1.TransferPhase
-	conditions     *[]metav1.Condition
+	// since is when it began to wait for others.
+	since time.Time
+	// waiting writes to the status what is being done or waited for, instead of the conditions Progressing and Ready. Optional.
+	waiting    func(reason, message string)
+	conditions *[]metav1.Condition
 }
 
 // newSession returns a session for an object whose phase and conditions are these. Names are those of its Service.
 func (r *runner) newSession(ctx context.Context, direction, kind string, object client.Object, phase *v1beta1.TransferPhase, conditions *[]metav1.Condition, names func(owner) []string) (*session, error) {
 	before, _ := object.DeepCopyObject().(client.Object)
 	s := &session{
-		runner: r, direction: direction, object: object, before: before, phase: phase, conditions: conditions,
+		runner: r, direction: direction, object: object, before: before, phase: phase, conditions: conditions, since: object.GetCreationTimestamp().Time,
 		owner: owner{kind, object.GetNamespace(), object.GetName(), object.GetUID()},
 	}
 	s.place = place{direction, client.ObjectKeyFromObject(object)}
@@ -80,7 +84,7 @@ func (s *session) drive(ctx context.Context, step func(context.Context) (time.Du
 
 // queued reports whether a transfer has to wait until others have ended, and writes that to the status.
 func (s *session) queued(ctx context.Context) (bool, error) {
-	begins, err := s.slots.take(ctx, s.place, s.object.GetCreationTimestamp().Time)
+	begins, err := s.slots.take(ctx, s.place, s.since)
 	if err != nil || begins {
 		return false, err
 	}
@@ -109,6 +113,10 @@ func (s *session) succeed(phase v1beta1.TransferPhase, message string, bytes int
 // progressing writes to the status what is being done or waited for.
 func (s *session) progressing(phase v1beta1.TransferPhase, reason, message string) {
 	*s.phase = phase
+	if s.waiting != nil {
+		s.waiting(reason, message)
+		return
+	}
 	s.set(metav1.ConditionTrue, metav1.ConditionFalse, reason, message)
 }
 

@@ -29,7 +29,7 @@ const (
 	longestRetry  = time.Minute
 )
 
-// SetupWithManager adds the reconcilers of imports and exports to the manager, which runs them on the leader.
+// SetupWithManager adds the reconcilers of imports, exports and captured disks to the manager, which runs them on the leader.
 func SetupWithManager(mgr manager.Manager, o Options) error {
 	r, err := newRunner(o)
 	if err != nil {
@@ -40,8 +40,9 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		return err
 	}
 	for name, reconciler := range map[string]reconcile.Reconciler{
-		"virtualmachinetemplateimports": &Imports{r},
-		"virtualmachinetemplateexports": &Exports{r, expander},
+		"virtualmachinetemplateimports":  &Imports{r},
+		"virtualmachinetemplateexports":  &Exports{r, expander},
+		"virtualmachinetemplaterequests": &Captures{r},
 	} {
 		changes, err := watch(mgr, name)
 		if err != nil {
@@ -70,7 +71,7 @@ func watch(mgr manager.Manager, resource string) (source.Source, error) {
 		index := watching.NewIndex(watching.Options[*metav1.PartialObjectMetadata, metav1.ObjectMeta]{
 			Kind: resource,
 			Convert: func(object *metav1.PartialObjectMetadata, _ metav1.ObjectMeta, _ bool) (metav1.ObjectMeta, error) {
-				converted := metav1.ObjectMeta{UID: object.UID, Generation: object.Generation, DeletionTimestamp: object.DeletionTimestamp}
+				converted := metav1.ObjectMeta{UID: object.UID, Generation: object.Generation, DeletionTimestamp: object.DeletionTimestamp, Finalizers: object.Finalizers}
 				if value, found := object.Annotations[contract.AnnotationSealAcknowledged]; found {
 					converted.Annotations = map[string]string{contract.AnnotationSealAcknowledged: value}
 				}

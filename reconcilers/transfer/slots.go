@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -91,10 +92,10 @@ func occupies(phase v1beta1.TransferPhase) bool {
 
 // inProgress lists the transfers that the statuses say have begun.
 func inProgress(ctx context.Context, reader client.Reader) (begun []place, err error) {
-	imports, exports := &v1beta1.VirtualMachineTemplateImportList{}, &v1beta1.VirtualMachineTemplateExportList{}
-	for _, list := range []client.ObjectList{imports, exports} {
+	imports, exports, requests := &v1beta1.VirtualMachineTemplateImportList{}, &v1beta1.VirtualMachineTemplateExportList{}, &v1beta1.VirtualMachineTemplateRequestList{}
+	for _, list := range []client.ObjectList{imports, exports, requests} {
 		if err := reader.List(ctx, list); err != nil {
-			return nil, fmt.Errorf("listing the imports and exports in progress: %w", err)
+			return nil, fmt.Errorf("listing the transfers in progress: %w", err)
 		}
 	}
 	for i := range imports.Items {
@@ -105,6 +106,12 @@ func inProgress(ctx context.Context, reader client.Reader) (begun []place, err e
 	for i := range exports.Items {
 		if each := &exports.Items[i]; occupies(each.Status.Phase) {
 			begun = append(begun, place{directionExport, client.ObjectKeyFromObject(each)})
+		}
+	}
+	for i := range requests.Items {
+		each := &requests.Items[i]
+		if c := meta.FindStatusCondition(each.Status.Conditions, v1beta1.ConditionSealed); c != nil && examines(c.Reason) && c.Reason != ReasonQueued {
+			begun = append(begun, place{directionCapture, client.ObjectKeyFromObject(each)})
 		}
 	}
 	return begun, nil

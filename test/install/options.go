@@ -123,6 +123,9 @@ func (o Options) ManagerArgs() []string {
 			annotations, _ := json.Marshal(ingress["annotations"])
 			arguments = append(arguments, fmt.Sprintf("--transfer-ingress-domain=%v", ingress["domain"]), "--transfer-ingress-annotations="+string(annotations))
 		}
+		if examine := transfers["examineCaptures"]; examine != nil {
+			arguments = append(arguments, fmt.Sprintf("--transfer-examine-captures=%v", examine))
+		}
 		if networks, _ := transfers["allowedNetworks"].([]any); len(networks) > 0 {
 			arguments = append(arguments, "--transfer-networks="+strings.Join(texts(networks), ","))
 		}

@@ -34,10 +34,10 @@ const (
 	// VirtualMachine. Its message names the missing parts.
 	ConditionComplete = "Complete"
 
-	// ConditionSealed is false on an import, and on the template that it has created, if
-	// a disk contains what identifies one VM: a machine ID, SSH keys, state of
-	// cloud-init, leases. It is Unknown if a part of a disk was not examined. Its message
-	// has paths, and never the content of files.
+	// ConditionSealed is false on an import, an export or a request, and on their
+	// template, if a disk contains what identifies one VM: a machine ID, SSH keys, state
+	// of cloud-init, leases. It is Unknown if a part of a disk was not examined. Its
+	// message has paths, and never the content of files.
 	ConditionSealed = "Sealed"
 
 	// ConditionSecretsFound is true on a request if the cloud-init data of the
@@ -66,9 +66,16 @@ const (
 	// ReasonNotExamined is the reason of disks of which a part was not examined.
 	ReasonNotExamined = "NotExamined"
 
-	// ReasonAcknowledged replaces NotSealed and NotExamined on an import with the
+	// ReasonAcknowledged replaces NotSealed and NotExamined on an object with the
 	// annotation template.kubevirt.io/seal-acknowledged.
 	ReasonAcknowledged = "Acknowledged"
+
+	// ReasonExamining is the reason of a request whose disks are being examined.
+	ReasonExamining = "Examining"
+
+	// ReasonExamined is the reason of a request whose disks were examined, and whose
+	// copies of them are being deleted.
+	ReasonExamined = "Examined"
 )
 
 // Reasons of the conditions PolicyCompliant and PolicyCompliantForAllValues.

@@ -160,7 +160,7 @@ type VirtualMachineTemplateExportStatus struct {
 	// +optional
 	Percent int32 `json:"percent,omitempty"`
 
-	// Conditions are the observations; the types are Ready and Progressing.
+	// Conditions are the observations; the types are Ready, Progressing and Sealed.
 	//
 	// +optional
 	// +listType=map

@@ -91,6 +91,7 @@
 - --transfer-memory={{ $.Values.transfers.memory }}
 - --transfer-max-size={{ $.Values.transfers.maxSize }}
 - --transfer-limit={{ $.Values.transfers.limit }}
+- --transfer-examine-captures={{ $.Values.transfers.examineCaptures }}
 {{- with $.Values.transfers.allowedNetworks }}
 - --transfer-networks={{ join "," . }}
 {{- end }}
