@@ -170,12 +170,13 @@ func TestRightsOnPolicies(t *testing.T) {
 	plane := installed(t, install.Options{})
 	space := namespace(t, plane)
 	runDeciders(t, plane, "virtualmachinepolicies", map[string]decider{
-		"who manages policies":                        {role: "stencil-policy-admin", may: everything},
+		"who manages policies":                        {role: "stencil-policy-admin", may: everything, not: []string{"except"}},
+		"who excepts policies":                        {role: "stencil-policy-exception-admin", may: append([]string{"except"}, reading...), not: writing},
 		"who manages them in one namespace does not":  {role: "stencil-policy-admin", namespace: space, not: everything},
 		"who approves templates":                      {role: "stencil-template-approver", not: everything},
 		"who views the cluster":                       {role: "view", may: reading, not: writing},
-		"who edits the cluster":                       {role: "edit", may: reading, not: writing},
-		"who administrates the cluster's namespaces":  {role: "admin", may: reading, not: writing},
+		"who edits the cluster":                       {role: "edit", may: reading, not: append([]string{"except"}, writing...)},
+		"who administrates the cluster's namespaces":  {role: "admin", may: reading, not: append([]string{"except"}, writing...)},
 		"who uses the templates of the whole cluster": {role: "stencil-template-user", not: everything},
 	})
 }
@@ -195,13 +196,6 @@ func TestRightsOnExceptions(t *testing.T) {
 		"who administrates the cluster's namespaces":  {role: "admin", may: reading, not: writing},
 		"who administrates one namespace":             {role: "admin", namespace: space, not: everything},
 		"who uses the templates of the whole cluster": {role: "stencil-template-user", not: everything},
-	})
-	// The verb by which an exception is granted.
-	runDeciders(t, plane, "virtualmachinepolicies", map[string]decider{
-		"who excepts policies":                       {role: "stencil-policy-exception-admin", may: append([]string{"except"}, reading...), not: writing},
-		"who writes policies":                        {role: "stencil-policy-admin", may: everything, not: []string{"except"}},
-		"who edits the cluster":                      {role: "edit", not: []string{"except"}},
-		"who administrates the cluster's namespaces": {role: "admin", not: []string{"except"}},
 	})
 }
 
