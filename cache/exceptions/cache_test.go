@@ -69,7 +69,9 @@ func TestCache(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	head := func(name, help, kind string) string { return fmt.Sprintf("# HELP %[1]s %[2]s\n# TYPE %[1]s %[3]s\n", name, help, kind) }
+	head := func(name, help, kind string) string {
+		return fmt.Sprintf("# HELP %[1]s %[2]s\n# TYPE %[1]s %[3]s\n", name, help, kind)
+	}
 	usesHead := head("stencil_policy_exceptions_used_total", "Requests for VirtualMachines that violated this VirtualMachinePolicy and were allowed by this PolicyException. The series of deleted exceptions are removed.", "counter")
 	expiryHead := head("stencil_policy_exception_expiry_timestamp_seconds", "When this PolicyException ends or has ended, in seconds since 1970.", "gauge")
 	countHead := head("stencil_policy_exceptions", "Number of PolicyExceptions, by state: active or expired.", "gauge")
