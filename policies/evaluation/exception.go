@@ -1,6 +1,7 @@
 package evaluation
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -50,6 +51,14 @@ func NewException(object *v1alpha1.PolicyException) *Exception {
 
 // Active reports whether the exception has not ended.
 func (e *Exception) Active(now time.Time) bool { return now.Before(e.Expires) }
+
+// End returns when the exception ends, as users read it.
+func (e *Exception) End() string { return e.Expires.UTC().Format(time.RFC3339) }
+
+// Allows states which exception it is, and until when it allows a violation.
+func (e *Exception) Allows() string {
+	return fmt.Sprintf("PolicyException %s allows until %s", e.Name, e.End())
+}
 
 // Policies returns the names of the policies. The caller must not modify the slice.
 func (e *Exception) Policies() []string { return e.policies }

@@ -140,10 +140,8 @@ func (r *reportedUses) report(namespace string, found []objection, left *int) {
 
 // exceptedText states which exception allows the violation, and until when.
 func exceptedText(one *ruling) string {
-	return fmt.Sprintf("violates policy %s, which PolicyException %s allows until %s", one.policy, one.exception.Name, expiry(one.exception))
+	return fmt.Sprintf("violates policy %s, which %s", one.policy, one.exception.Allows())
 }
-
-func expiry(e *policyset.Exception) string { return e.Expires.UTC().Format(time.RFC3339) }
 
 // exceptionObjects returns the exceptions before an audit; none if policies are not evaluated.
 func (r *Reconciler) exceptionObjects() []*v1alpha1.PolicyException {

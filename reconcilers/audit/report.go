@@ -64,7 +64,7 @@ func reportOf(n namespaceTally, now time.Time) (*openreports.Report, string) {
 		result := o.result(n.namespace)
 		result.Result, result.Scored = resultSkip, false
 		result.Properties["exception"], result.Properties["exceptionReason"] = o.ruling.exception.Name, o.ruling.exception.Reason
-		result.Properties["exceptionExpires"] = expiry(o.ruling.exception)
+		result.Properties["exceptionExpires"] = o.ruling.exception.End()
 		report.Results = append(report.Results, result)
 	}
 	digest := digestOf(report)

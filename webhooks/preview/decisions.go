@@ -1,9 +1,7 @@
 package preview
 
 import (
-	"fmt"
 	"slices"
-	"time"
 
 	stencilv1alpha1 "github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
@@ -51,11 +49,6 @@ func ofApprovals(v approval.Decision) []v1beta1.Decision {
 // audited is the prefix of the message of a decision that is recorded and does not deny.
 const audited = "only audited: "
 
-// excepted returns the prefix of the message of a violation that an exception allows.
-func excepted(e policyset.Excepted) string {
-	return fmt.Sprintf("PolicyException %s allows until %s: ", e.Exception.Name, e.Exception.Expires.UTC().Format(time.RFC3339))
-}
-
 func ofPolicies(d policyset.Decision) []v1beta1.Decision {
 	var all []v1beta1.Decision
 	reported := map[string]bool{}
@@ -77,7 +70,7 @@ func ofPolicies(d policyset.Decision) []v1beta1.Decision {
 		}
 		reported[e.Policy] = true
 		all = append(all, v1beta1.Decision{
-			Decision: effect, Kind: v1beta1.DecisionKindPolicy, Policy: e.Policy, Message: excepted(e) + e.Message, Field: e.Field, Fix: e.Fix,
+			Decision: effect, Kind: v1beta1.DecisionKindPolicy, Policy: e.Policy, Message: e.Exception.Allows() + ": " + e.Message, Field: e.Field, Fix: e.Fix,
 		})
 	}
 	for _, evaluation := range d.Evaluations {

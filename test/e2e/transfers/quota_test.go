@@ -20,8 +20,8 @@ func (s *shop) quota(t *testing.T, hard string) {
 	})
 }
 
-// says waits until the progress of a transfer has a message with a part.
-func (s *shop) says(t *testing.T, resource, name, part string) {
+// progressHas waits until the message about the progress of a transfer has a part.
+func (s *shop) progressHas(t *testing.T, resource, name, part string) {
 	t.Helper()
 	harness.Within(t, "the progress has the message "+part, limit, func() error {
 		got := s.does(t, "", "get", resource, name, "-o", `jsonpath={.status.phase} {.status.conditions[?(@.type=="Progressing")].status} {.status.conditions[?(@.type=="Progressing")].message}`)
@@ -40,7 +40,7 @@ func TestTransfersWaitForQuota(t *testing.T) {
 		ova, disk := appliance(t)
 		s.quota(t, `"persistentvolumeclaims": "0"`)
 		s.imports(t, "web", `{"source": {"http": {"url": "`+offer(t, "app.ova", ova)+`"}}}`)
-		s.says(t, "vmti", "web", "exceeded quota: small, requested: persistentvolumeclaims=1, used: persistentvolumeclaims=0, limited: persistentvolumeclaims=0")
+		s.progressHas(t, "vmti", "web", "exceeded quota: small, requested: persistentvolumeclaims=1, used: persistentvolumeclaims=0, limited: persistentvolumeclaims=0")
 		harness.Must(t, stencil.Plane, nil, "", "delete", "quota", "small", "-n", s.namespace)
 		s.reaches(t, "vmti", "web", "{.status.phase}", "Succeeded")
 		if got := s.boots(t, "web", "web-1"); !bytes.Equal(got, disk) {
@@ -54,7 +54,7 @@ func TestTransfersWaitForQuota(t *testing.T) {
 		s.quota(t, `"pods": "0"`)
 		s.imports(t, "web", `{"source": {"http": {"url": "`+offer(t, "app.ova", ova)+`"}}}`)
 		uid := s.uid(t, "vmti", "web")
-		s.says(t, "vmti", "web", "waiting for the pod of the mover: if there is none for long, the events of Job transfer-"+uid+"-inspect say why")
+		s.progressHas(t, "vmti", "web", "waiting for the pod of the mover: if there is none for long, the events of Job transfer-"+uid+"-inspect say why")
 		if got := s.does(t, "", "get", "events", "--field-selector", "involvedObject.name=transfer-"+uid+"-inspect", "-o", "jsonpath={.items[*].message}"); !strings.Contains(got, "exceeded quota: small") {
 			t.Errorf("the events of the Job are: %s", got)
 		}
@@ -69,7 +69,7 @@ func TestTransfersWaitForQuota(t *testing.T) {
 		s.captured(t)
 		s.quota(t, `"persistentvolumeclaims": "0"`)
 		s.exports(t, "out", "")
-		s.says(t, "vmte", "out", "exceeded quota: small, requested: persistentvolumeclaims=1")
+		s.progressHas(t, "vmte", "out", "exceeded quota: small, requested: persistentvolumeclaims=1")
 		harness.Must(t, stencil.Plane, nil, "", "delete", "quota", "small", "-n", s.namespace)
 		s.reaches(t, "vmte", "out", "{.status.phase}", "Ready")
 		s.does(t, "", "delete", "vmte", "out")

@@ -3,7 +3,6 @@ package decision
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 )
@@ -25,7 +24,7 @@ func exceptionWarnings(d policyset.Decision) []string {
 
 // exceptionText states which exception allows a VirtualMachine to violate a policy, and until when.
 func exceptionText(e policyset.Excepted) string {
-	return fmt.Sprintf("policy %s is violated, which PolicyException %s allows until %s", e.Policy, e.Exception.Name, e.Exception.Expires.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("policy %s is violated, which %s", e.Policy, e.Exception.Allows())
 }
 
 // exceptionAnnotations returns the annotation with all exceptions, as POLICY=EXCEPTION separated by commas; nil without any.
