@@ -156,18 +156,17 @@ func newPinned(t *testing.T, namespace, name, format string, inSpec bool) *pinne
 	current := p.storedCopy(t)
 	old := size.stored(name)
 	store(t, namespace, old, p.vm, size.data(formatBeta, sixCPUs), size.labels("v1beta1"))
-	reference := fmt.Sprintf(`{"status":{"instancetypeRef":{"controllerRevisionRef":{"name":%q}}}}`, old)
 	if inSpec {
 		patch(t, virtualMachines, namespace, name, fmt.Sprintf(`{"spec":{"instancetype":{"revisionName":%q}}}`, old))
+		p.eventually(t, "the copy is used", func(vm *unstructured.Unstructured) error {
+			if got := statusRevision(vm); got != old {
+				return harness.Complaint("the status refers to " + got)
+			}
+			return nil
+		})
 	} else {
-		patch(t, virtualMachines, namespace, name, reference, "status")
+		p.refersTo(t, old)
 	}
-	p.eventually(t, "the copy is used", func(vm *unstructured.Unstructured) error {
-		if got := statusRevision(vm); got != old {
-			return harness.Complaint("the status refers to " + got)
-		}
-		return nil
-	})
 	discard(t, namespace, current)
 	discard(t, namespace, old)
 	var labels map[string]string
@@ -177,7 +176,7 @@ func newPinned(t *testing.T, namespace, name, format string, inSpec bool) *pinne
 	p.before = store(t, namespace, old, p.vm, size.data(format, sixCPUs), labels)
 	p.eventually(t, "the status still refers to the copy", func(vm *unstructured.Unstructured) error {
 		if got := statusRevision(vm); got != old {
-			patch(t, virtualMachines, namespace, name, reference, "status")
+			patch(t, virtualMachines, namespace, name, fmt.Sprintf(`{"status":{"instancetypeRef":{"controllerRevisionRef":{"name":%q}}}}`, old), "status")
 			return harness.Complaint("the status refers to " + got)
 		}
 		return nil
