@@ -123,7 +123,20 @@ func (t *target) WriteAt(p []byte, offset int64) (int, error) {
 	if t.ratio > 0 && written > ratioFrom && written/t.ratio > t.stored() {
 		return 0, failed(transfer.ReasonLimitExceeded, false, "the file of the disk %s expands to more than %d times its size", t.disk.Name, t.ratio)
 	}
-	return t.file.WriteAt(p, offset)
+	n, err := t.file.WriteAt(p, offset)
+	if err == nil && written/writebackStep != (written-int64(len(p)))/writebackStep {
+		t.startWriteback()
+	}
+	return n, err
+}
+
+// writebackStep is the number of written bytes after which the kernel is to begin to write them to the device.
+const writebackStep = 16 << 20
+
+// startWriteback has the kernel begin to write what is written, without waiting for it, so that the device works while disks are expanded, and finish
+// has little to wait for. It is a hint: a file system that does not support it writes later, and finish returns its errors.
+func (t *target) startWriteback() {
+	_ = unix.SyncFileRange(int(t.file.Fd()), 0, 0, unix.SYNC_FILE_RANGE_WRITE)
 }
 
 // finish makes what was written durable.

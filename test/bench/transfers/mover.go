@@ -29,8 +29,9 @@ import (
 const (
 	// token is that of the manager.
 	token = "manager"
-	// pollInterval is how often the state is read: it bounds the error of a measured time.
-	pollInterval = 2 * time.Millisecond
+	// pollInterval is how often the state is read: it bounds the error of a measured time. Each time costs the mover and the benchmark what they work
+	// with, so that it is not shorter.
+	pollInterval = 5 * time.Millisecond
 	// limit bounds a transfer.
 	limit = 5 * time.Minute
 )
