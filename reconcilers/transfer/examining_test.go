@@ -483,7 +483,7 @@ func TestAnExaminationWaitsForOthers(t *testing.T) {
 	if err := w.run(c, 70); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := w.line(), "Unknown Queued waiting until others have ended: 1 imports and exports are in progress, which is the limit"; got != want {
+	if got, want := w.line(), "Unknown Queued waiting until others have ended: 1 imports, exports and examinations of captures are in progress, which is the limit"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if left := w.left(); len(left) > 0 {

@@ -42,7 +42,7 @@ func (i *importing) plan(from *transfer.Plan) error {
 		return &permanentError{transfer.ReasonNotAPackage, err.Error()}
 	}
 	plan := &v1beta1.ImportPlan{
-		Format: from.Format, Description: from.Description, Revision: from.Revision, Template: &runtime.RawExtension{Raw: raw}, Agreements: from.Agreements,
+		Format: from.Format, Description: from.Description, Revision: from.Revision, VerifiedBy: from.Verified, Template: &runtime.RawExtension{Raw: raw}, Agreements: from.Agreements,
 	}
 	if from.Size >= 0 {
 		plan.Size = &from.Size

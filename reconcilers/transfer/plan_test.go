@@ -22,7 +22,7 @@ func planned(from *transfer.Plan) (*v1beta1.VirtualMachineTemplateImport, error)
 
 func TestAPlanHasWhatTheUserDecides(t *testing.T) {
 	object, err := planned(&transfer.Plan{
-		Format: "OVA", Description: "sha256:1", Size: 7, Agreements: []string{"be kind"}, Disks: []transfer.PlannedDisk{{Name: "root", Volume: "r", File: "r.vmdk", Size: 5}},
+		Format: "OVA", Description: "sha256:1", Size: 7, Verified: "SHA-1", Agreements: []string{"be kind"}, Disks: []transfer.PlannedDisk{{Name: "root", Volume: "r", File: "r.vmdk", Size: 5}},
 		Template: json.RawMessage(`{"metadata": {"name": "other", "namespace": "kube-system", "labels": {"approved": "yes"}, "ownerReferences": [{"uid": "u"}], "finalizers": ["x/y"],
 			"annotations": {"description": "a", "template.kubevirt.io/a": "b", "ovf.template.kubevirt.io/accepted-eula": "c"}}, "spec": {}}`),
 	})
@@ -33,6 +33,9 @@ func TestAPlanHasWhatTheUserDecides(t *testing.T) {
 		`"annotations":{"description":"a","ovf.template.kubevirt.io/accepted-eula":"c"}}`
 	if got := string(object.Status.Plan.Template.Raw); !strings.HasPrefix(got, want) {
 		t.Errorf("the template is\n%s\nwant\n%s…", got, want)
+	}
+	if got := object.Status.Plan.VerifiedBy; got != "SHA-1" {
+		t.Errorf("the content is verified by %q", got)
 	}
 	other, err := planned(&transfer.Plan{Format: "OVA", Description: "sha256:1", Size: 7, Template: json.RawMessage(`{"spec": {"message": "other"}}`)})
 	if err != nil {

@@ -88,7 +88,7 @@ func (s *session) queued(ctx context.Context) (bool, error) {
 	if err != nil || begins {
 		return false, err
 	}
-	s.progressing(v1beta1.TransferPending, ReasonQueued, fmt.Sprintf("waiting until others have ended: %d imports and exports are in progress, which is the limit", s.slots.limit))
+	s.progressing(v1beta1.TransferPending, ReasonQueued, fmt.Sprintf("waiting until others have ended: %d imports, exports and examinations of captures are in progress, which is the limit", s.slots.limit))
 	return true, nil
 }
 

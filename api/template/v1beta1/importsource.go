@@ -37,7 +37,8 @@ type ImportSource struct {
 // ImportSourceHTTP is a file on an HTTP server, which should support ranges: without
 // them an interrupted import starts again, and OCI layouts are not read.
 type ImportSourceHTTP struct {
-	// URL of the file, with the scheme http or https and without credentials.
+	// URL of the file, with the scheme http or https and without credentials. One whose
+	// path ends in .ovf names a descriptor, whose files are beside it.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=2048

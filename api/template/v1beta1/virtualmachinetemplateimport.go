@@ -316,6 +316,13 @@ type ImportPlan struct {
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
+	// VerifiedBy is the algorithm of the digests in the package: SHA-256, or SHA-1, which
+	// detects damage but no attack. It is empty if the package has no digests, or only
+	// after disks of a source that cannot be read by ranges; those are compared too.
+	//
+	// +optional
+	VerifiedBy string `json:"verifiedBy,omitempty"`
+
 	// Template is the template that will be created.
 	//
 	// +optional

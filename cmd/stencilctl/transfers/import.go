@@ -235,7 +235,7 @@ func (c *importing) connects() bool {
 // base returns the name of a file without the extensions of packages.
 func base(file string) string {
 	name := strings.ToLower(path.Base(file))
-	for _, extension := range []string{".ova", ".tar", ".oci"} {
+	for _, extension := range []string{".ova", ".ovf", ".tar", ".oci"} {
 		name = strings.TrimSuffix(name, extension)
 	}
 	return name

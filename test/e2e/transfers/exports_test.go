@@ -64,7 +64,7 @@ func TestAnotherManagerContinues(t *testing.T) {
 	last.imports(t, "web", source)
 	const progressing = `{.status.conditions[?(@.type=="Progressing")]`
 	last.reaches(t, "vmti", "web", progressing+`.reason}`, "Queued")
-	last.reaches(t, "vmti", "web", progressing+`.message}`, fmt.Sprintf("waiting until others have ended: %d imports and exports are in progress, which is the limit", inProgress))
+	last.reaches(t, "vmti", "web", progressing+`.message}`, fmt.Sprintf("waiting until others have ended: %d imports, exports and examinations of captures are in progress, which is the limit", inProgress))
 	if err := stencil.Manager.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -118,6 +118,9 @@ func TestAPlanIsApprovedBeforeDisksAreRead(t *testing.T) {
 	}
 	s.does(t, "", "patch", "vmti", "web", "--type=merge", "-p", `{"spec": {"approvedPlan": "sha256:`+strings.Repeat("0", 64)+`"}}`)
 	s.reaches(t, "vmti", "web", "{.status.phase}", "Waiting")
+	if by := s.does(t, "", "get", "vmti", "web", "-o", "jsonpath={.status.plan.verifiedBy}"); by != "SHA-256" {
+		t.Errorf("the content is verified by %q", by)
+	}
 	digest := s.does(t, "", "get", "vmti", "web", "-o", "jsonpath={.status.plan.digest}")
 	s.does(t, "", "patch", "vmti", "web", "--type=merge", "-p", `{"spec": {"approvedPlan": "`+digest+`"}}`)
 	s.reaches(t, "vmti", "web", "{.status.phase}", "Succeeded")
