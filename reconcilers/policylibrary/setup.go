@@ -20,7 +20,7 @@ import (
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	watched := map[client.Object]cache.ByObject{
 		single.Metadata(corev1.SchemeGroupVersion.WithKind("ConfigMap")): single.Named(r.options.ConfigMap),
-		single.Metadata(policyapply.Kind): {Label: labels.Set{Label: r.options.ConfigMap.Name}.AsSelector()},
+		single.Metadata(policyapply.Kind):                                {Label: labels.Set{Label: r.options.ConfigMap.Name}.AsSelector()},
 	}
 	watches, err := single.Watches(mgr, mgr.GetScheme(), watched)
 	if err != nil {

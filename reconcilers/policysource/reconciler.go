@@ -125,7 +125,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if problem != nil && !permanent(problem) {
 		return reconcile.Result{}, problem
 	}
-	return reconcile.Result{RequeueAfter: max(due(source, s).Sub(r.options.Clock.Now()), time.Second)}, nil
+	after := max(due(source, s).Sub(r.options.Clock.Now()), time.Second)
+	if problem != nil {
+		// Policies of other owners are not watched.
+		after = min(after, retryInterval)
+	}
+	return reconcile.Result{RequeueAfter: after}, nil
 }
 
 // state returns the state of a source, a new one if it has none.
@@ -142,6 +147,7 @@ func (r *Reconciler) state(source *v1alpha1.VirtualMachinePolicySource) *state {
 		s.enforcement = source.Spec.Enforcement
 		s.applier = policyapply.New(policyapply.Owner{
 			Label: v1alpha1.LabelPolicySource, Name: source.Name, Annotation: v1alpha1.AnnotationPolicySourceDigest, FieldManager: v1alpha1.FieldManagerPolicySource,
+			Exact: true,
 		}, r.options.Reader, r.options.Account)
 	}
 	return s
@@ -209,9 +215,9 @@ func (r *Reconciler) credentials(ctx context.Context, source *v1alpha1.VirtualMa
 		if err := read("secretRef", "Secret", name, secret); err != nil {
 			return with, err
 		}
-		with.Secret, with.Docker = r.options.Namespace+"/"+name, secret.Data[corev1.DockerConfigJsonKey]
+		with.Secret, with.Docker = "Secret "+r.options.Namespace+"/"+name, secret.Data[corev1.DockerConfigJsonKey]
 		if secret.Type != corev1.SecretTypeDockerConfigJson || with.Docker == nil {
-			return with, fmt.Errorf("spec.secretRef: Secret %s is not of type %s", with.Secret, corev1.SecretTypeDockerConfigJson)
+			return with, fmt.Errorf("spec.secretRef: %s is not of type %s", with.Secret, corev1.SecretTypeDockerConfigJson)
 		}
 	}
 	if name := source.Spec.CertConfigMap; name != "" {

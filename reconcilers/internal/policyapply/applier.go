@@ -2,6 +2,7 @@ package policyapply
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +25,9 @@ type Owner struct {
 	Annotation string
 	// FieldManager owns the applied fields.
 	FieldManager string
+	// Exact removes fields of the spec that the manifest does not have and others have added, such as another enforcement where the manifest has the
+	// default.
+	Exact bool
 }
 
 // Manifest is a policy to apply.
@@ -105,6 +109,11 @@ func (a *Applier) Apply(ctx context.Context, manifest Manifest) (*unstructured.U
 	if err := a.write(ctx, object); err != nil {
 		return nil, err
 	}
+	if a.owner.Exact {
+		if err := a.replaceSpec(ctx, manifest, object); err != nil {
+			return nil, err
+		}
+	}
 	before := a.applied[manifest.Name]
 	if a.applied[manifest.Name] = object.GetGeneration(); before == object.GetGeneration() {
 		return nil, nil
@@ -116,6 +125,18 @@ func (a *Applier) write(ctx context.Context, object *unstructured.Unstructured, 
 	options := append([]client.ApplyOption{client.FieldOwner(a.owner.FieldManager), client.ForceOwnership}, more...)
 	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...); err != nil {
 		return fmt.Errorf("applying policy %s: %w", object.GetName(), err)
+	}
+	return nil
+}
+
+// replaceSpec replaces the spec of a policy by that of its manifest. It changes nothing if they are the same, apart from defaults.
+func (a *Applier) replaceSpec(ctx context.Context, manifest Manifest, object *unstructured.Unstructured) error {
+	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec", "value": manifest.Object.Object["spec"]}})
+	if err != nil {
+		return fmt.Errorf("encoding the spec of policy %s: %w", manifest.Name, err)
+	}
+	if err := a.client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.owner.FieldManager)); err != nil {
+		return fmt.Errorf("applying policy %s: %w", manifest.Name, err)
 	}
 	return nil
 }

@@ -36,8 +36,8 @@ var (
 
 // Credentials are those for the registry of an artifact.
 type Credentials struct {
-	// Docker is the configuration of a Secret of type kubernetes.io/dockerconfigjson, which belongs to Secret, its namespace and name. It is nil
-	// without a Secret.
+	// Docker is the configuration of a Secret of type kubernetes.io/dockerconfigjson, nil without a Secret. Secret is its kind, namespace and name, for
+	// messages.
 	Docker []byte
 	Secret string
 	// Authorities are certificates in PEM that are trusted besides those of the system.
@@ -190,7 +190,7 @@ func credentialsFor(repository name.Repository, with Credentials) (authn.AuthCon
 		Auths map[string]authn.AuthConfig `json:"auths"`
 	}
 	if json.Unmarshal(with.Docker, &config) != nil {
-		return authn.AuthConfig{}, fmt.Errorf("Secret %s is not a Docker configuration", with.Secret)
+		return authn.AuthConfig{}, fmt.Errorf("%s is not a Docker configuration", with.Secret)
 	}
 	var best string
 	var found *authn.AuthConfig
@@ -203,7 +203,7 @@ func credentialsFor(repository name.Repository, with Credentials) (authn.AuthCon
 		best, found = at, &each
 	}
 	if found == nil {
-		return authn.AuthConfig{}, fmt.Errorf("Secret %s has no credentials for %s", with.Secret, repository.RegistryStr())
+		return authn.AuthConfig{}, fmt.Errorf("%s has no credentials for %s", with.Secret, repository.RegistryStr())
 	}
 	return *found, nil
 }

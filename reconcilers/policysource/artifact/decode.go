@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// Type is the artifact type of a manifest with policies, LayerType the media type of its layers.
-	Type      = "application/vnd.stencil.policies.v1"
+	// Type is the artifact type of a manifest with policies.
+	Type = "application/vnd.stencil.policies.v1"
+	// LayerType is the media type of its layers.
 	LayerType = Type + "+yaml"
 	// MaximumSize is the maximum size of all layers together, in bytes.
 	MaximumSize = 4 << 20
@@ -32,14 +33,14 @@ const (
 	ownPrefix    = v1alpha1.GroupName + "/"
 )
 
-// InvalidError is what is wrong with an artifact.
-type InvalidError struct{ problem error }
+// InvalidError is the error of an artifact that is not valid.
+type InvalidError struct{ Problem error }
 
 // Error implements error.
-func (e *InvalidError) Error() string { return e.problem.Error() }
+func (e *InvalidError) Error() string { return e.Problem.Error() }
 
 // Unwrap returns the problem.
-func (e *InvalidError) Unwrap() error { return e.problem }
+func (e *InvalidError) Unwrap() error { return e.Problem }
 
 func invalid(format string, arguments ...any) error {
 	return &InvalidError{fmt.Errorf(format, arguments...)}
@@ -173,6 +174,9 @@ func decodePolicy(document []byte) (*unstructured.Unstructured, error) {
 func checkMetadata(object *unstructured.Unstructured) error {
 	if _, has := object.Object["status"]; has {
 		return errors.New("status: must not be set")
+	}
+	if _, is := object.Object["spec"].(map[string]any); !is {
+		return errors.New("spec: must be set")
 	}
 	if object.GetName() == "" {
 		return errors.New("metadata.name: must be set")
