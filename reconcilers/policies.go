@@ -3,10 +3,13 @@ package reconcilers
 import (
 	"fmt"
 
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/vmstencil/stencil/reconcilers/exceptionstatus"
 	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
+	"github.com/vmstencil/stencil/reconcilers/policysource"
 	"github.com/vmstencil/stencil/reconcilers/policystatus"
 	"github.com/vmstencil/stencil/reconcilers/policywebhook"
 )
@@ -59,6 +62,9 @@ func setupPolicies(mgr manager.Manager, o Options) error {
 	if err := exceptions.SetupWithManager(mgr); err != nil {
 		return err
 	}
+	if err := setupPolicySources(mgr, o, writer); err != nil {
+		return err
+	}
 	reporter := policystatus.NewReporter(policystatus.ReporterOptions{
 		Name:     o.Replica,
 		Policies: o.Policies,
@@ -70,4 +76,27 @@ func setupPolicies(mgr manager.Manager, o Options) error {
 		return fmt.Errorf("adding the reporter of the policies' statistics: %w", err)
 	}
 	return nil
+}
+
+// setupPolicySources adds the reconciler that applies the policies of OCI artifacts.
+func setupPolicySources(mgr manager.Manager, o Options, statuses *statuswriter.Writer) error {
+	var account client.Client
+	if o.PolicySourceAccount != "" {
+		config := rest.CopyConfig(mgr.GetConfig())
+		// No client-side limit: the API server has limits of its own.
+		config.QPS = -1
+		config.Impersonate = rest.ImpersonationConfig{UserName: o.PolicySourceAccount}
+		var err error
+		if account, err = client.New(config, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}); err != nil {
+			return fmt.Errorf("making the client that applies policies of sources: %w", err)
+		}
+	}
+	return policysource.New(policysource.Options{
+		Namespace:       o.Namespace,
+		Reader:          mgr.GetAPIReader(),
+		Account:         account,
+		AllowedNetworks: o.PolicySourceNetworks,
+		Statuses:        statuses,
+		Recorder:        mgr.GetEventRecorder("stencil-policy-source"),
+	}).SetupWithManager(mgr)
 }

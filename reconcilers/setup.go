@@ -68,7 +68,11 @@ type Options struct {
 	ImageAccount    string
 	ImageNamespaces []string
 	ImageNetworks   []netip.Prefix
-	Transfers       Transfers
+	// PolicySourceAccount is the username as which policies of sources are applied. If empty, none are. PolicySourceNetworks are the private networks in
+	// which their registries may be.
+	PolicySourceAccount  string
+	PolicySourceNetworks []netip.Prefix
+	Transfers            Transfers
 	// ObjectAccount is the username under which objects of templates besides the VirtualMachine are created. If empty, none are.
 	ObjectAccount string
 	// ObjectKeys is required if ObjectAccount is set. ObjectKeysSecret is its Secret.

@@ -57,6 +57,9 @@ type options struct {
 	imageAccount    string
 	imageNamespaces program.List
 	imageNetworks   program.List
+	// policySourceAccount is the user as which policies of sources are applied, from policySourceNetworks.
+	policySourceAccount  string
+	policySourceNetworks program.List
 	// objectAccount is the user as which objects of templates besides the VirtualMachine are created. objectResources are their resources, and
 	// objectKeys is the name of the Secret with the keys that encrypt them until then.
 	objectAccount   string
@@ -172,6 +175,10 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"Namespaces, separated by commas, in which this account has permissions; * stands for all. GoldenImages in others are not reconciled.")
 	flags.Var(&o.imageNetworks, "image-networks",
 		"Private networks, separated by commas, such as 10.0.0.0/8, in which sources of golden images may be. Sources with other addresses that are not public are denied.")
+	flags.StringVar(&o.policySourceAccount, "policy-source-account", "",
+		"Full name of the service account as which the manager applies policies of VirtualMachinePolicySources; it must be permitted to impersonate it. If empty, no source is reconciled.")
+	flags.Var(&o.policySourceNetworks, "policy-source-networks",
+		"Private networks, separated by commas, such as 10.0.0.0/8, in which registries of policies may be. Registries with other addresses that are not public are denied.")
 	o.transfers.bind(flags)
 	flags.StringVar(&o.objectAccount, "object-account", "",
 		"Full name of the service account as which the manager creates the objects that templates have besides the VirtualMachine; it must be permitted to impersonate it. If empty, VirtualMachines of templates with objects are denied.")

@@ -43,6 +43,10 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 	if err != nil {
 		return reconcilers.Options{}, err
 	}
+	policyNetworks, err := prefixes("policy-source-networks", o.policySourceNetworks)
+	if err != nil {
+		return reconcilers.Options{}, err
+	}
 	transfers, err := o.transfers.settings(o.namespace)
 	if err != nil {
 		return reconcilers.Options{}, err
@@ -74,17 +78,19 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 			OpenEntryPoints: o.openEntryPoints,
 			WritableKeys:    o.writableKeys,
 		},
-		DiskAccount:      o.diskAccount,
-		RevisionAccount:  o.revisionAccount,
-		ImageAccount:     o.imageAccount,
-		ImageNamespaces:  o.imageNamespaces,
-		ImageNetworks:    networks,
-		Transfers:        transfers,
-		ObjectAccount:    o.objectAccount,
-		ObjectKeys:       c.objectKeys,
-		ObjectKeysSecret: o.objectKeysSecret(),
-		ReadinessDryRun:  o.readinessDryRun,
-		Populators:       populators,
+		DiskAccount:          o.diskAccount,
+		RevisionAccount:      o.revisionAccount,
+		ImageAccount:         o.imageAccount,
+		ImageNamespaces:      o.imageNamespaces,
+		ImageNetworks:        networks,
+		PolicySourceAccount:  o.policySourceAccount,
+		PolicySourceNetworks: policyNetworks,
+		Transfers:            transfers,
+		ObjectAccount:        o.objectAccount,
+		ObjectKeys:           c.objectKeys,
+		ObjectKeysSecret:     o.objectKeysSecret(),
+		ReadinessDryRun:      o.readinessDryRun,
+		Populators:           populators,
 		PolicyWebhooks: reconcilers.PolicyWebhooks{
 			Configuration: o.policyWebhooks,
 			Reference:     o.policyWebhooksTrust,

@@ -1,4 +1,4 @@
-// Package outbound connects to the sources of golden images and of imported packages, and to no address that a user who names them must not reach through
+// Package outbound connects to the sources of golden images, of imported packages and of policies, and to no address that a user who names them must not reach through
 // Stencil.
 package outbound
 
@@ -26,8 +26,9 @@ type Credentials struct {
 
 // The values of the chart in which networks are allowed.
 const (
-	GoldenImages = "goldenImages.allowedNetworks"
-	Transfers    = "transfers.allowedNetworks"
+	GoldenImages  = "goldenImages.allowedNetworks"
+	Transfers     = "transfers.allowedNetworks"
+	PolicySources = "policySources.allowedNetworks"
 )
 
 // ErrPrivate is returned for an address that is not public.

@@ -4,7 +4,7 @@
 // because Helm requests every kind of a release from the API server before it creates the first object, and this kind is part of the same
 // release; and because the manager admits policies, and an installation does not wait for it.
 //
-// Gather: the ConfigMap, the policies that it names, and those that carry its label, directly from the API server. Decide ([decide], pure):
+// Gather: the ConfigMap, the policies that it names, and those that carry its label, directly from the API server. Decide (in policyapply, pure):
 // which to apply, which to delete, and which belong to another owner. Apply: server-side, so that fields that others add to a policy are
 // preserved. It runs on the leader when a watch of the ConfigMap or of the policies reports a change, and at an interval.
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -14,10 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vmstencil/stencil/reconcilers/internal/policyapply"
 )
 
-// fieldManager owns the applied fields.
-const fieldManager = "stencil-policy-library"
+const (
+	// fieldManager owns the applied fields.
+	fieldManager = "stencil-policy-library"
+	// tick is the interval of reconciliations without a reported change.
+	tick = 5 * time.Minute
+)
 
 // Reasons of events about the ConfigMap.
 const (
@@ -42,13 +49,13 @@ type Options struct {
 // Reconciler applies policies. It has a single request, and Reconcile is never called concurrently.
 type Reconciler struct {
 	options Options
-	// applied holds the generation of each policy after it was applied.
-	applied map[string]int64
+	applier *policyapply.Applier
 }
 
 // New returns a Reconciler.
 func New(options Options) *Reconciler {
-	return &Reconciler{options: options, applied: map[string]int64{}}
+	owner := policyapply.Owner{Label: Label, Name: options.ConfigMap.Name, Annotation: digestAnnotation, FieldManager: fieldManager}
+	return &Reconciler{options: options, applier: policyapply.New(owner, options.Reader, options.Client)}
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -59,29 +66,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	manifests, problems := manifestsOf(configMap)
 	failed := errors.Join(problems...)
-	switchedOn := make([]enabled, 0, len(manifests))
-	byName := map[string]manifest{}
-	for _, each := range manifests {
-		switchedOn = append(switchedOn, each.enabled)
-		byName[each.name] = each
-	}
-	stored, err := r.stored(ctx, switchedOn)
+	planned, err := r.applier.Plan(ctx, manifests)
 	if err != nil {
 		return reconcile.Result{}, errors.Join(failed, err)
 	}
-	planned := decide(switchedOn, stored)
 	if failed != nil {
 		// A policy that cannot be read may still be enabled.
-		planned.remove = nil
+		planned.Remove = nil
 	}
-	for _, name := range planned.foreign {
+	for _, name := range planned.Foreign {
 		r.options.Recorder.Eventf(configMap, nil, corev1.EventTypeWarning, reasonForeign, "Apply",
 			"policy %s of the library is enabled, but a VirtualMachinePolicy of that name exists that the library did not create: rename or delete it", name)
 	}
-	for _, name := range planned.apply {
-		failed = errors.Join(failed, r.apply(ctx, configMap, owner, byName[name]))
+	for _, each := range planned.Apply {
+		failed = errors.Join(failed, r.apply(ctx, configMap, owner, each))
 	}
-	for _, name := range planned.remove {
+	for _, name := range planned.Remove {
 		failed = errors.Join(failed, r.remove(ctx, configMap, name))
 	}
 	if failed != nil {
@@ -114,76 +114,31 @@ func (r *Reconciler) release(ctx context.Context) (*corev1.ConfigMap, *metav1.Ow
 	}, nil
 }
 
-// stored reads the policies that are enabled or carry the label.
-func (r *Reconciler) stored(ctx context.Context, switchedOn []enabled) ([]found, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := r.options.Reader.List(ctx, list, client.MatchingLabels{Label: r.options.ConfigMap.Name}); err != nil {
-		return nil, fmt.Errorf("listing the policies of the library: %w", err)
-	}
-	var all []found
-	seen := map[string]bool{}
-	for i := range list.Items {
-		seen[list.Items[i].Name] = true
-		all = append(all, r.found(&list.Items[i], true))
-	}
-	for _, want := range switchedOn {
-		if seen[want.name] {
-			continue
-		}
-		object := &metav1.PartialObjectMetadata{}
-		object.SetGroupVersionKind(kind)
-		err := r.options.Reader.Get(ctx, types.NamespacedName{Name: want.name}, object)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading policy %s: %w", want.name, err)
-		}
-		all = append(all, r.found(object, object.Labels[Label] == r.options.ConfigMap.Name))
-	}
-	return all, nil
-}
-
-func (r *Reconciler) found(object *metav1.PartialObjectMetadata, ours bool) found {
-	return found{
-		name: object.Name, ours: ours, generation: object.Generation,
-		digest: object.Annotations[digestAnnotation], applied: r.applied[object.Name],
-	}
-}
-
-func (r *Reconciler) apply(ctx context.Context, configMap *corev1.ConfigMap, owner *metav1.OwnerReference, m manifest) error {
-	object := m.object.DeepCopy()
-	object.SetOwnerReferences([]metav1.OwnerReference{*owner})
-	err := r.options.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
-		client.FieldOwner(fieldManager), client.ForceOwnership)
+func (r *Reconciler) apply(ctx context.Context, configMap *corev1.ConfigMap, owner *metav1.OwnerReference, m policyapply.Manifest) error {
+	m.Object.SetOwnerReferences([]metav1.OwnerReference{*owner})
+	changed, err := r.applier.Apply(ctx, m)
 	if err != nil {
 		// Only an invalid policy is reported by an event: right after an installation it is normal that the webhook cannot be called yet.
 		if apierrors.IsInvalid(err) {
-			r.options.Recorder.Eventf(configMap, nil, corev1.EventTypeWarning, reasonFailed, "Apply", "policy %s was not applied: %v", m.name, err)
+			r.options.Recorder.Eventf(configMap, nil, corev1.EventTypeWarning, reasonFailed, "Apply", "policy %s was not applied: %v", m.Name, errors.Unwrap(err))
 		}
-		return fmt.Errorf("applying policy %s: %w", m.name, err)
+		return err
 	}
-	before := r.applied[m.name]
-	if r.applied[m.name] = object.GetGeneration(); before != object.GetGeneration() {
-		logf.FromContext(ctx).Info("applied a policy of the library", "policy", m.name)
-		r.options.Recorder.Eventf(configMap, object, corev1.EventTypeNormal, reasonApplied, "Apply", "policy %s was applied", m.name)
+	if changed != nil {
+		logf.FromContext(ctx).Info("applied a policy of the library", "policy", m.Name)
+		r.options.Recorder.Eventf(configMap, changed, corev1.EventTypeNormal, reasonApplied, "Apply", "policy %s was applied", m.Name)
 	}
 	return nil
 }
 
 func (r *Reconciler) remove(ctx context.Context, configMap *corev1.ConfigMap, name string) error {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(kind)
-	object.SetName(name)
-	delete(r.applied, name)
-	if err := r.options.Client.Delete(ctx, object); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("deleting policy %s, which is disabled: %w", name, err)
+	removed, err := r.applier.Remove(ctx, name)
+	if err != nil {
+		return fmt.Errorf("a disabled policy: %w", err)
 	}
-	logf.FromContext(ctx).Info("deleted a policy of the library", "policy", name)
-	r.options.Recorder.Eventf(configMap, object, corev1.EventTypeNormal, reasonRemoved, "Delete", "policy %s was deleted: it is disabled", name)
+	if removed != nil {
+		logf.FromContext(ctx).Info("deleted a policy of the library", "policy", name)
+		r.options.Recorder.Eventf(configMap, removed, corev1.EventTypeNormal, reasonRemoved, "Delete", "policy %s was deleted: it is disabled", name)
+	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/vmstencil/stencil/reconcilers/internal/policyapply"
 	"github.com/vmstencil/stencil/reconcilers/internal/single"
 )
 
@@ -19,7 +20,7 @@ import (
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	watched := map[client.Object]cache.ByObject{
 		single.Metadata(corev1.SchemeGroupVersion.WithKind("ConfigMap")): single.Named(r.options.ConfigMap),
-		single.Metadata(kind): {Label: labels.Set{Label: r.options.ConfigMap.Name}.AsSelector()},
+		single.Metadata(policyapply.Kind):                                {Label: labels.Set{Label: r.options.ConfigMap.Name}.AsSelector()},
 	}
 	watches, err := single.Watches(mgr, mgr.GetScheme(), watched)
 	if err != nil {

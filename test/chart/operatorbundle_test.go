@@ -71,7 +71,7 @@ func TestBundleForVirtOperator(t *testing.T) {
 		"Service":    {"virt-template-api-service", "virt-template-controller-manager-metrics-service", "virt-template-webhook-service"},
 		"APIService": {"v1alpha1.subresources.template.kubevirt.io", "v1beta1.subresources.template.kubevirt.io"},
 		"CustomResourceDefinition": {
-			"goldenimages.stencil.kubevirt.io", "policyexceptions.stencil.kubevirt.io", "revisionmigrations.stencil.kubevirt.io", "templateapprovals.stencil.kubevirt.io", "virtualmachinepolicies.stencil.kubevirt.io",
+			"goldenimages.stencil.kubevirt.io", "policyexceptions.stencil.kubevirt.io", "revisionmigrations.stencil.kubevirt.io", "templateapprovals.stencil.kubevirt.io", "virtualmachinepolicies.stencil.kubevirt.io", "virtualmachinepolicysources.stencil.kubevirt.io",
 			"virtualmachinetemplateexports.template.kubevirt.io", "virtualmachinetemplateimports.template.kubevirt.io",
 			"virtualmachinetemplaterequests.template.kubevirt.io", "virtualmachinetemplates.template.kubevirt.io",
 		},

@@ -181,6 +181,21 @@ func TestRightsOnPolicies(t *testing.T) {
 	})
 }
 
+// Who names a source of policies decides about policies.
+func TestRightsOnPolicySources(t *testing.T) {
+	plane := installed(t, install.Options{})
+	space := namespace(t, plane)
+	runDeciders(t, plane, "virtualmachinepolicysources", map[string]decider{
+		"who manages policies":                       {role: "stencil-policy-admin", may: everything},
+		"who manages them in one namespace does not": {role: "stencil-policy-admin", namespace: space, not: everything},
+		"who excepts policies":                       {role: "stencil-policy-exception-admin", not: everything},
+		"who approves templates":                     {role: "stencil-template-approver", not: everything},
+		"who views the cluster":                      {role: "view", may: reading, not: writing},
+		"who edits the cluster":                      {role: "edit", may: reading, not: writing},
+		"who administrates the cluster's namespaces": {role: "admin", may: reading, not: writing},
+	})
+}
+
 // So are exceptions from policies, which policy writers do not grant.
 func TestRightsOnExceptions(t *testing.T) {
 	plane := installed(t, install.Options{})

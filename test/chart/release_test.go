@@ -146,6 +146,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 			"customresourcedefinition.apiextensions.k8s.io/revisionmigrations.stencil.kubevirt.io",
 			"customresourcedefinition.apiextensions.k8s.io/templateapprovals.stencil.kubevirt.io",
 			"customresourcedefinition.apiextensions.k8s.io/virtualmachinepolicies.stencil.kubevirt.io",
+			"customresourcedefinition.apiextensions.k8s.io/virtualmachinepolicysources.stencil.kubevirt.io",
 			"customresourcedefinition.apiextensions.k8s.io/virtualmachinetemplateexports.template.kubevirt.io",
 			"customresourcedefinition.apiextensions.k8s.io/virtualmachinetemplateimports.template.kubevirt.io",
 			"customresourcedefinition.apiextensions.k8s.io/virtualmachinetemplaterequests.template.kubevirt.io",

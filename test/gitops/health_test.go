@@ -82,6 +82,15 @@ func states() map[string][]state {
 			{name: "repaired, and not read yet", conditions: []condition{{stencil.ConditionCompiled, "False", stencil.ReasonCompileError, 1}, {stencil.ConditionActive, "False", stencil.ReasonBroken, 1}}, want: "Progressing"},
 			{name: "with its last good version", conditions: []condition{{stencil.ConditionActive, "False", stencil.ReasonLastGoodVersion, 2}}, want: "Degraded"},
 		},
+		"stencil.kubevirt.io/v1alpha1 VirtualMachinePolicySource": {
+			unread,
+			{name: "applied", conditions: []condition{{stencil.ConditionVerified, "True", stencil.ReasonPolicySourceSigned, 2}, {stencil.ConditionReady, "True", stencil.ReasonPolicySourceApplied, 2}}, want: "Healthy", message: stencil.ConditionReady},
+			{name: "changed", conditions: []condition{{stencil.ConditionReady, "True", stencil.ReasonPolicySourceApplied, 1}}, want: "Progressing"},
+			{name: "suspended", conditions: []condition{{stencil.ConditionReady, "Unknown", stencil.ReasonPolicySourceSuspended, 2}}, want: "Suspended", message: stencil.ConditionReady, flux: "Current"},
+			{name: "not signed", conditions: []condition{{stencil.ConditionVerified, "False", stencil.ReasonPolicySourceNotSigned, 2}, {stencil.ConditionReady, "False", stencil.ReasonPolicySourceNotSigned, 2}}, want: "Degraded", message: stencil.ConditionReady},
+			{name: "of another owner", conditions: []condition{{stencil.ConditionReady, "False", stencil.ReasonPolicySourceConflict, 2}}, want: "Degraded", message: stencil.ConditionReady},
+			{name: "without its registry", conditions: []condition{{stencil.ConditionReady, "False", stencil.ReasonPolicySourceCheckFailed, 2}}, want: "Progressing", message: stencil.ConditionReady},
+		},
 		"stencil.kubevirt.io/v1alpha1 GoldenImage": {
 			unread,
 			{name: "up to date", conditions: []condition{{stencil.ConditionUpToDate, "True", "A", 2}, {stencil.ConditionImporting, "False", "A", 2}}, want: "Healthy", message: stencil.ConditionUpToDate},

@@ -109,6 +109,12 @@ func (o Options) ManagerArgs() []string {
 	if disks, _ := o.Values["diskAccess"].(map[string]any); disks["mode"] != "None" {
 		arguments = append(arguments, "--disk-account=system:serviceaccount:"+o.Namespace+":"+prefix+"-disks")
 	}
+	if sources, _ := o.Values["policySources"].(map[string]any); sources["enabled"] == true {
+		arguments = append(arguments, "--policy-source-account=system:serviceaccount:"+o.Namespace+":"+prefix+"-policy-sources")
+		if networks, _ := sources["allowedNetworks"].([]any); len(networks) > 0 {
+			arguments = append(arguments, "--policy-source-networks="+strings.Join(texts(networks), ","))
+		}
+	}
 	if revisions, _ := o.Values["revisions"].(map[string]any); revisions["write"] == true {
 		arguments = append(arguments, "--revision-account=system:serviceaccount:"+o.Namespace+":"+prefix+"-revisions")
 	}

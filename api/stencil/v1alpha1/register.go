@@ -31,6 +31,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&VirtualMachinePolicyList{},
 		&PolicyException{},
 		&PolicyExceptionList{},
+		&VirtualMachinePolicySource{},
+		&VirtualMachinePolicySourceList{},
 		&GoldenImage{},
 		&GoldenImageList{},
 		&RevisionMigration{},

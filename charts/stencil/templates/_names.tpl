@@ -139,6 +139,17 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.disks.name" .
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.images.name" . }}
 {{- end -}}
 
+{{/* The service account as which the manager applies policies of sources, and its user name; empty if it applies none. */}}
+{{- define "stencil.policySources.name" -}}
+{{ include "stencil.fullname" . }}-policy-sources
+{{- end -}}
+
+{{- define "stencil.policySources.user" -}}
+{{- if .Values.policySources.enabled -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.policySources.name" . }}
+{{- end -}}
+{{- end -}}
+
 {{/* The service account as which the manager imports and exports templates, and its user name; empty if it does neither. */}}
 {{- define "stencil.transfers.name" -}}
 {{ include "stencil.fullname" . }}-transfers

@@ -5,11 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -87,7 +84,12 @@ func (c *Client) connect(ctx context.Context, source *v1alpha1.GoldenImageRegist
 		return repository, nil, fmt.Errorf("spec.source.registry.certConfigMap: %w", err)
 	}
 	context.AfterFunc(ctx, transport.CloseIdleConnections)
-	options := []remote.Option{remote.WithContext(ctx), remote.WithTransport(&limited{next: transport, onlyTLS: with.Username != "" || with.Password != "" || len(with.Authorities) > 0, left: maximumAnswers}), remote.WithRetryPredicate(func(error) bool { return false })}
+	var plain error
+	if with.Username != "" || with.Password != "" || len(with.Authorities) > 0 {
+		// The library tries requests without TLS too if an address is private: they could contain credentials.
+		plain = errPlain
+	}
+	options := []remote.Option{remote.WithContext(ctx), remote.WithTransport(outbound.Limit(transport, maximumAnswers, errLarge, plain)), remote.WithRetryPredicate(func(error) bool { return false })}
 	if with.Username != "" || with.Password != "" {
 		options = append(options, remote.WithAuth(&authn.Basic{Username: with.Username, Password: with.Password}))
 	}
@@ -139,40 +141,3 @@ var (
 	errLarge = fmt.Errorf("the answers of the registry are larger than %d MiB", maximumAnswers>>20)
 	errPlain = errors.New("with spec.source.registry.secretRef or certConfigMap the registry has to serve HTTPS")
 )
-
-// limited limits all answers together, so that a registry cannot exhaust the memory, with pages that never end either.
-type limited struct {
-	next http.RoundTripper
-	// onlyTLS denies requests without TLS, which the library tries too if an address is private: they could contain credentials.
-	onlyTLS bool
-	mutex   sync.Mutex
-	// left is the number of bytes that may still be read.
-	left int
-}
-
-func (l *limited) RoundTrip(request *http.Request) (*http.Response, error) {
-	if l.onlyTLS && request.URL.Scheme != "https" {
-		return nil, errPlain
-	}
-	response, err := l.next.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-	response.Body = &limitedBody{response.Body, l}
-	return response, nil
-}
-
-type limitedBody struct {
-	io.ReadCloser
-	limit *limited
-}
-
-func (b *limitedBody) Read(into []byte) (int, error) {
-	n, err := b.ReadCloser.Read(into)
-	b.limit.mutex.Lock()
-	defer b.limit.mutex.Unlock()
-	if b.limit.left -= n; b.limit.left < 0 {
-		return 0, errLarge
-	}
-	return n, err
-}

@@ -45,6 +45,11 @@ func Exception(e *v1alpha1.PolicyException) Object {
 	return Object{Group: v1alpha1.GroupVersion, Resource: "policyexceptions", Kind: "PolicyException", Name: e.Name, UID: e.UID}
 }
 
+// PolicySource returns the Object of a policy source, with its UID.
+func PolicySource(s *v1alpha1.VirtualMachinePolicySource) Object {
+	return Object{Group: v1alpha1.GroupVersion, Resource: "virtualmachinepolicysources", Kind: "VirtualMachinePolicySource", Name: s.Name, UID: s.UID}
+}
+
 // Approval returns the Object of an approval, with its UID.
 func Approval(a *v1alpha1.TemplateApproval) Object {
 	return Object{Group: v1alpha1.GroupVersion, Resource: "templateapprovals", Kind: "TemplateApproval", Name: a.Name, UID: a.UID}

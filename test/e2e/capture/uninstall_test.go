@@ -289,7 +289,7 @@ func TestUninstallingLeavesNothing(t *testing.T) {
 		"lease.coordination.k8s.io/stencil-manager\nsecret/stencil-object-keys\nsecret/stencil-webhook-ca\nconfigmap/stencil-approval-index\n": {
 			"get", "leases,secrets,configmaps", "-n", install.Namespace, "--field-selector=metadata.name!=kube-root-ca.crt", "-o", "name",
 		},
-		"goldenimages.stencil.kubevirt.io policyexceptions.stencil.kubevirt.io revisionmigrations.stencil.kubevirt.io templateapprovals.stencil.kubevirt.io virtualmachinepolicies.stencil.kubevirt.io " +
+		"goldenimages.stencil.kubevirt.io policyexceptions.stencil.kubevirt.io revisionmigrations.stencil.kubevirt.io templateapprovals.stencil.kubevirt.io virtualmachinepolicies.stencil.kubevirt.io virtualmachinepolicysources.stencil.kubevirt.io " +
 			"virtualmachinetemplateexports.template.kubevirt.io virtualmachinetemplateimports.template.kubevirt.io virtualmachinetemplaterequests.template.kubevirt.io virtualmachinetemplates.template.kubevirt.io": {
 			"get", "crd", "-l", "app.kubernetes.io/part-of=stencil", "-o", "jsonpath={.items[*].metadata.name}",
 		},

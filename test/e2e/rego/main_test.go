@@ -54,7 +54,9 @@ func (c *cluster) start(ctx context.Context) (err error) {
 	if c.service, err = manager.NewService(ctx); err != nil {
 		return err
 	}
-	release := install.Options{ManagerURL: c.service.URL()}
+	release := install.Options{ManagerURL: c.service.URL(), Values: map[string]any{
+		"policySources": map[string]any{"enabled": true, "allowedNetworks": []any{"127.0.0.0/8"}, "readable": []any{map[string]any{"kind": "Secret", "name": "registry"}}},
+	}}
 	if err := install.Chart(ctx, c.Plane, release); err != nil {
 		return err
 	}

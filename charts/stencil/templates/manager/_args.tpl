@@ -76,6 +76,12 @@
 {{- with .Values.goldenImages.allowedNetworks }}
 - --image-networks={{ join "," . }}
 {{- end }}
+{{- with include "stencil.policySources.user" . }}
+- --policy-source-account={{ . }}
+{{- with $.Values.policySources.allowedNetworks }}
+- --policy-source-networks={{ join "," . }}
+{{- end }}
+{{- end }}
 {{- with include "stencil.revisions.user" . }}
 - --revision-account={{ . }}
 {{- end }}

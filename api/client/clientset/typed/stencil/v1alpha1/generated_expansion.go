@@ -11,3 +11,5 @@ type RevisionMigrationExpansion interface{}
 type TemplateApprovalExpansion interface{}
 
 type VirtualMachinePolicyExpansion interface{}
+
+type VirtualMachinePolicySourceExpansion interface{}

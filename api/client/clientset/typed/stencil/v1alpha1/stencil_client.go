@@ -17,6 +17,7 @@ type StencilV1alpha1Interface interface {
 	RevisionMigrationsGetter
 	TemplateApprovalsGetter
 	VirtualMachinePoliciesGetter
+	VirtualMachinePolicySourcesGetter
 }
 
 // StencilV1alpha1Client is used to interact with features provided by the stencil.kubevirt.io group.
@@ -42,6 +43,10 @@ func (c *StencilV1alpha1Client) TemplateApprovals() TemplateApprovalInterface {
 
 func (c *StencilV1alpha1Client) VirtualMachinePolicies() VirtualMachinePolicyInterface {
 	return newVirtualMachinePolicies(c)
+}
+
+func (c *StencilV1alpha1Client) VirtualMachinePolicySources() VirtualMachinePolicySourceInterface {
+	return newVirtualMachinePolicySources(c)
 }
 
 // NewForConfig creates a new StencilV1alpha1Client for the given config.

@@ -32,6 +32,10 @@ func (c *FakeStencilV1alpha1) VirtualMachinePolicies() v1alpha1.VirtualMachinePo
 	return newFakeVirtualMachinePolicies(c)
 }
 
+func (c *FakeStencilV1alpha1) VirtualMachinePolicySources() v1alpha1.VirtualMachinePolicySourceInterface {
+	return newFakeVirtualMachinePolicySources(c)
+}
+
 // RESTClient returns a RESTClient that is used to communicate
 // with API server by this client implementation.
 func (c *FakeStencilV1alpha1) RESTClient() rest.Interface {
