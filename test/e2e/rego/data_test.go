@@ -49,7 +49,7 @@ func TestDataOfConfigMaps(t *testing.T) {
 	if want := "Warning: " + missing + ". Until then the policy cannot be evaluated, and denies every request that it selects"; strings.TrimSpace(warning) != want {
 		t.Errorf("the admin is told %q, want %q", warning, want)
 	}
-	active(t, "strategies")
+	becomes(t, "strategies", map[string]string{"Active": "False DataMissing"})
 	tries(t, ada, vm("Halted"), false, "policy strategies could not be evaluated: "+missing, dryRun...)
 
 	// A ConfigMap of a user's own namespace is not read, and users cannot write the one that is.
@@ -58,6 +58,7 @@ func TestDataOfConfigMaps(t *testing.T) {
 	tries(t, ada, vm("Halted"), false, missing, dryRun...)
 
 	must(t, allowed(install.Namespace, "Halted, Manual"), "create", "-f", "-")
+	active(t, "strategies")
 	tries(t, ada, vm("Halted"), true, "created", "create", "-f", "-")
 	tries(t, ada, strings.Replace(vm("Always"), "strategic", "other", 1), false, "policy strategies (medium): run strategy Always is none of Halted, Manual", dryRun...)
 	audited(t, "strategies", 1, 0)
