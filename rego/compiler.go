@@ -211,7 +211,7 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 	if len(more) > 0 {
 		return nil, &CompileError{inOrder(append(problems, more...))}
 	}
-	form := &shape{source: text, module: module, helpers: c.helpers.documented, parameters: parameterNames(d)}
+	form := &shape{source: text, module: module, helpers: c.helpers.documented, parameters: parameterNames(d), data: referenceNames(d)}
 	form.check()
 	metadata := form.metadata()
 	problems = append(problems, form.problems...)
@@ -222,8 +222,10 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 	reads := readsOf(slices.DeleteFunc([]*ast.Module{module, c.helpers.module(module)}, func(m *ast.Module) bool { return m == nil })...)
 	program, more := c.link(text, given, kinds, module, environments)
 	if slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == CodeReference }) {
-		// Invalid references cause further errors.
-		more = slices.DeleteFunc(more, func(p Problem) bool { return p.Code == CodeCompile })
+		// Invalid references cause further errors, also of types.
+		more = slices.DeleteFunc(more, func(p Problem) bool {
+			return p.Code == CodeCompile || p.Code == CodeType && strings.HasPrefix(p.Message, "unknown field: data.cluster has no ")
+		})
 	}
 	problems = append(problems, more...)
 	if len(problems) > 0 {

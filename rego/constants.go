@@ -16,7 +16,7 @@ const (
 	maxConstantTime  = 100 * time.Millisecond
 )
 
-// constantRules returns the names of the policy's rules that depend on its parameters alone.
+// constantRules returns the names of the policy's rules that depend on its parameters and its data alone.
 func constantRules(module *ast.Module, compiler *ast.Compiler) []string {
 	depends := map[*ast.Rule]bool{}
 	var (
@@ -69,7 +69,7 @@ func (p *Policy) fold() {
 	p.constants = map[ast.String]*ast.Term{}
 	ctx, cancel := context.WithTimeout(context.Background(), maxConstantTime)
 	defer cancel()
-	spent := sandbox.NewBudget(ctx, p.weight, p.patterns)
+	spent := sandbox.NewBudget(ctx, p.weight+p.dataWeight, p.patterns)
 	spent.LimitSteps(maxConstantSteps)
 	for _, name := range p.program.constant {
 		value := ast.VarTerm("value")

@@ -25,6 +25,8 @@ type Definition struct {
 	// Schema is a structural OpenAPI v3 schema of Parameters. Without one any
 	// parameters are accepted, and the policy may read any.
 	Schema map[string]any
+	// Data are the values of the cluster that the policy reads as data.cluster.NAME. Their names are unique.
+	Data []Reference
 	// Kinds are the kinds that input.object can have; VirtualMachine when empty.
 	Kinds []string
 	// AnyFields permits the policy to read any field of objects, as if their types were unknown. It is for a policy that compiled when the schemas had

@@ -15,8 +15,11 @@ import (
 	"github.com/vmstencil/stencil/rego/internal/sandbox"
 )
 
-// Evaluate returns the findings of the policy for an input. The error is an *EvaluationError, or wraps ctx's error when ctx ended the evaluation.
+// Evaluate returns the findings of the policy for an input. The error is an *EvaluationError, a *DataError, or wraps ctx's error when ctx ended the evaluation.
 func (p *Policy) Evaluate(ctx context.Context, in *Input) (Result, error) {
+	if err := p.dataError(); err != nil {
+		return Result{}, err
+	}
 	if ctx.Err() == nil {
 		if values, ok := p.evaluateFast(ctx, in); ok {
 			return p.result(values)
@@ -42,12 +45,15 @@ func (p *Policy) run(ctx context.Context, in *Input, tracer topdown.QueryTracer)
 	if err := ctx.Err(); err != nil {
 		return nil, p.interrupted(err)
 	}
+	if err := p.dataError(); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			found, err = nil, &EvaluationError{Policy: p.definition.Name, Problem: Problem{Code: CodeEvaluation, Message: shorten(fmt.Sprintf("the evaluation failed: %v", r), MaxMessageBytes)}}
 		}
 	}()
-	spent := sandbox.NewBudget(ctx, in.weight+p.weight, p.patterns)
+	spent := sandbox.NewBudget(ctx, in.weight+p.weight+p.dataWeight, p.patterns)
 	cache := &sandbox.Results{VirtualCache: topdown.NewVirtualCache(), Budget: spent, Shared: &in.shared, Constants: p.constants}
 	spent.Documents = &in.shared
 	query := p.query(p.program.query, in.term, spent).WithVirtualCache(cache)
@@ -75,7 +81,7 @@ func (p *Policy) query(body ast.Body, input *ast.Term, spent *sandbox.Budget) *t
 	return topdown.NewQuery(body).
 		WithCompiler(p.program.compiler).
 		WithInput(input).
-		WithBaseCache(parametersOnly{p.parameters}).
+		WithBaseCache(documents{p.parameters, p.cluster}).
 		WithStore(noStore{}).
 		WithBuiltins(p.program.functions).
 		WithCancel(spent).
@@ -107,15 +113,23 @@ func (p *Policy) failed(err error) error {
 	return &EvaluationError{Policy: p.definition.Name, Problem: problem}
 }
 
-// parametersOnly is the base document of evaluations: data.parameters and nothing else.
-type parametersOnly struct{ parameters ast.Value }
+// documents are the base documents of evaluations: data.parameters, data.cluster and nothing else.
+type documents struct{ parameters, cluster ast.Value }
 
 // Get is part of topdown.BaseCache.
-func (d parametersOnly) Get(ref ast.Ref) ast.Value {
-	if len(ref) < 2 || !ref[1].Equal(parametersTerm) {
+func (d documents) Get(ref ast.Ref) ast.Value {
+	var document ast.Value
+	switch {
+	case len(ref) < 2:
+		return nil
+	case ref[1].Equal(parametersTerm):
+		document = d.parameters
+	case ref[1].Equal(clusterTerm):
+		document = d.cluster
+	default:
 		return nil
 	}
-	value, err := d.parameters.Find(ref[2:])
+	value, err := document.Find(ref[2:])
 	if err != nil {
 		return nil
 	}
@@ -123,9 +137,9 @@ func (d parametersOnly) Get(ref ast.Ref) ast.Value {
 }
 
 // Put is part of topdown.BaseCache.
-func (parametersOnly) Put(ast.Ref, ast.Value) {}
+func (documents) Put(ast.Ref, ast.Value) {}
 
-// noStore is the store for everything that parametersOnly does not have. It is empty.
+// noStore is the store for everything that documents does not have. It is empty.
 type noStore struct{ storage.Store }
 
 // Read is part of storage.Store.

@@ -26,10 +26,10 @@ func (p *Policy) evaluateFast(ctx context.Context, in *Input) (values entryValue
 	q := fastQueries.Get().(*fastQuery)
 	defer q.free()
 	q.ctx, q.policy, q.input = ctx, p, in
-	q.budget.Reset(ctx, in.weight+p.weight, p.patterns)
+	q.budget.Reset(ctx, in.weight+p.weight+p.dataWeight, p.patterns)
 	q.budget.LimitToAttempt()
 	q.budget.Documents = &in.shared
-	q.query = fastpath.Query{Input: in.term, Parameters: p.parameters, Constants: p.constants, Helpers: q, Budget: &q.budget}
+	q.query = fastpath.Query{Input: in.term, Parameters: p.parameters, Cluster: p.cluster, Constants: p.constants, Helpers: q, Budget: &q.budget}
 	ok = p.program.fast.Evaluate(ctx, &q.query, values[:len(p.program.entries)])
 	if ctx.Err() == nil {
 		p.program.attempts.count(ok, q.budget.Err() != nil)

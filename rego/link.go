@@ -56,8 +56,8 @@ func (c *Compiler) link(text source, d Definition, kinds []string, module *ast.M
 	if described == nil && d.Parameters != nil {
 		described = schemaOf(d.Parameters)
 	}
-	if described != nil {
-		if modules[typesModule], err = parametersModule(described); err != nil {
+	if described != nil || len(d.Data) > 0 {
+		if modules[typesModule], err = typesOfData(described, d.Data); err != nil {
 			return nil, []Problem{{Code: CodeSchema, Field: schemaPath.String(), Message: err.Error()}}
 		}
 	}
@@ -79,6 +79,9 @@ func (c *Compiler) link(text source, d Definition, kinds []string, module *ast.M
 	problems = append(problems, c.checkTyping(text, kinds, compiler)...)
 	if data := compiler.RuleTree.Child(ast.DefaultRootDocument.Value); data != nil {
 		delete(data.Children, parametersTerm.Value)
+		if len(d.Data) > 0 {
+			delete(data.Children, clusterTerm.Value)
+		}
 	}
 	var rules []*ast.Rule
 	for name, compiled := range compiler.Modules {

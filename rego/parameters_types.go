@@ -17,11 +17,22 @@ var parametersTerm = ast.StringTerm("parameters")
 // unmarshalIntegers decodes JSON as Kubernetes does: whole numbers as int64.
 func unmarshalIntegers(text []byte, into *map[string]any) error { return json.Unmarshal(text, into) }
 
-// parametersModule is a module that exists while types are checked: its only rule is
-// data.parameters, with a value that has the type of the schema. OPA takes types of
-// base documents from annotations only, which the parser alone can make.
-func parametersModule(schema map[string]any) (*ast.Module, error) {
-	text := "package types\n\nparameters := " + exemplar(schema, 0)
+// typesOfData is a module that exists while types are checked: its rules are
+// data.parameters, with a value that has the type of the schema if there is one, and
+// data.cluster, with a value of any type for each reference. OPA takes types of base
+// documents from annotations only, which the parser alone can make.
+func typesOfData(schema map[string]any, references []Reference) (*ast.Module, error) {
+	text := "package types\n"
+	if schema != nil {
+		text += "\nparameters := " + exemplar(schema, 0) + "\n"
+	}
+	if len(references) > 0 {
+		values := map[string]any{}
+		for _, reference := range references {
+			values[reference.Name] = map[string]any{}
+		}
+		text += "\ncluster := " + exemplar(map[string]any{"type": "object", "properties": values}, 0) + "\n"
+	}
 	module, err := ast.ParseModuleWithOpts("", text, ast.ParserOptions{RegoVersion: ast.RegoV1})
 	if err != nil {
 		return nil, fmt.Errorf("the types of the parameters: %w", err)

@@ -37,7 +37,11 @@ type Policy struct {
 	program    *program
 	parameters ast.Value
 	weight     int // of the parameters
-	// constants are the values of rules that depend on the parameters alone; nil for
+	// data are the values of the references, cluster those that exist, by name, and dataWeight their weight.
+	data       []Binding
+	cluster    ast.Object
+	dataWeight int
+	// constants are the values of rules that depend on the parameters and the data alone; nil for
 	// those that are undefined.
 	constants map[ast.String]*ast.Term
 	patterns  *sandbox.Patterns
@@ -46,7 +50,7 @@ type Policy struct {
 // Name is the name in the definition.
 func (p *Policy) Name() string { return p.definition.Name }
 
-// Digest is "sha256:" and the digest of source, parameters, schema and kinds.
+// Digest is "sha256:" and the digest of source, parameters, schema, kinds and references, without the values of these.
 func (p *Policy) Digest() string { return p.digest }
 
 // Metadata returns the description of the policy.
@@ -75,7 +79,9 @@ func (p *Policy) setParameters(d Definition, completed map[string]any) error {
 		Source             string
 		Parameters, Schema map[string]any
 		Kinds              []string
-	}{d.Source, d.Parameters, d.Schema, d.Kinds})
+		// A policy without references has the digest that it had before there were any.
+		Data []Reference `json:",omitempty"`
+	}{d.Source, d.Parameters, d.Schema, d.Kinds, d.Data})
 	if err != nil {
 		return fmt.Errorf("policy %s: %w", d.Name, err)
 	}
@@ -88,6 +94,6 @@ func (p *Policy) setParameters(d Definition, completed map[string]any) error {
 		return &CompileError{[]Problem{{Code: CodeParameters, Field: parametersPath.String(), Message: err.Error()}}}
 	}
 	p.parameters, p.weight = value.Value, c.weight
-	p.fold()
+	p.setData(p.data)
 	return nil
 }

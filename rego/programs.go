@@ -38,7 +38,8 @@ func keyOf(d Definition, kinds []string, schemas [sha256.Size]byte) (programKey,
 		Schema, Parameters map[string]any
 		Schemas            []byte
 		AnyFields          bool
-	}{d.Source, kinds, names, d.Schema, parameters, schemas[:], d.AnyFields})
+		Data               map[string]bool
+	}{d.Source, kinds, names, d.Schema, parameters, schemas[:], d.AnyFields, referenceNames(d)})
 	return sha256.Sum256(text), err == nil
 }
 

@@ -32,6 +32,8 @@ type shape struct {
 	problems []Problem
 	// parameters are the names of the policy's parameters.
 	parameters map[string]bool
+	// data are the names of the values that the policy declares; nil if it declares none.
+	data map[string]bool
 	// test is set when the module is a test, which may replace input and has no entries.
 	test bool
 }
@@ -49,7 +51,7 @@ func (s *shape) check() {
 	for _, rule := range s.module.Rules {
 		s.rules[ruleName(rule)] = true
 	}
-	if len(s.own) > 1 && (s.own[1].Equal(sandbox.LibTerm) || s.own[1].Equal(parametersTerm)) {
+	if len(s.own) > 1 && (s.own[1].Equal(sandbox.LibTerm) || s.own[1].Equal(parametersTerm) || s.data != nil && s.own[1].Equal(clusterTerm)) {
 		s.add(CodeReference, s.module.Package.Location, "package %s is taken; call the package something else", s.packageName())
 	}
 	if !s.test {
@@ -228,6 +230,16 @@ func (s *shape) checkData(ref ast.Ref, imported bool) {
 			s.add(CodeReference, location, "name one helper: data.lib.NAME")
 		case !s.helpers[name]:
 			s.add(CodeReference, location, "data.lib has no %s%s", name, suggestion(name, s.helpers))
+		}
+	case len(ref) > 1 && ref[1].Equal(clusterTerm) && (s.data != nil || !ref.HasPrefix(s.own)) && !s.test:
+		switch name, ok := nameAt(ref, 2); {
+		case s.data == nil:
+			s.add(CodeReference, location, "the policy declares no data; add to spec.data what it reads as %s", ref.GroundPrefix())
+		case len(ref) == 2 && imported:
+		case !ok:
+			s.add(CodeReference, location, "name one value: data.cluster.NAME")
+		case !s.data[name]:
+			s.add(CodeReference, location, "spec.data has no entry %s%s", name, suggestion(name, s.data))
 		}
 	case ref.HasPrefix(s.own):
 		switch name, ok := nameAt(ref, len(s.own)); {

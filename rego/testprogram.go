@@ -109,7 +109,7 @@ func (t *TestProgram) Run(ctx context.Context, rule TestRule, coverage *Coverage
 	query := topdown.NewQuery(body).
 		WithCompiler(t.compiler).
 		WithInput(ast.ObjectTerm()).
-		WithBaseCache(parametersOnly{t.policy.parameters}).
+		WithBaseCache(documents{t.policy.parameters, t.policy.cluster}).
 		WithStore(noStore{}).
 		WithVirtualCache(&sandbox.Results{VirtualCache: topdown.NewVirtualCache(), Budget: spent}).
 		WithCancel(spent).

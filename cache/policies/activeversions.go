@@ -11,7 +11,10 @@ import (
 )
 
 // activeVersions stores the active version of each policy. It is not safe for concurrent use.
-type activeVersions struct{ policies map[string]*record }
+type activeVersions struct {
+	policies map[string]*record
+	binder   binder
+}
 
 // record is the state of one policy.
 type record struct {
@@ -34,7 +37,9 @@ func (r *record) final() bool { return r.built() && !r.last.overrun && !r.last.m
 // current returns the version in the set; nil if there is none.
 func (r *record) current() *version { return cmp.Or(r.active, r.broken) }
 
-func newActiveVersions() *activeVersions { return &activeVersions{policies: map[string]*record{}} }
+func newActiveVersions(b binder) *activeVersions {
+	return &activeVersions{policies: map[string]*record{}, binder: b}
+}
 
 // observe stores a policy. It returns whether the policy must be built, and whether the active set has changed, which is the
 // case if the policy was replaced by another with the same name.
@@ -77,10 +82,10 @@ func (a *activeVersions) recordBuild(object *v1alpha1.VirtualMachinePolicy, b *b
 	}
 	switch {
 	case b.good != nil:
-		r.active, r.broken = b.good, nil
+		r.active, r.broken = a.binder.bound(b.good), nil
 	case r.active != nil:
 	case b.lastGood != nil:
-		r.active, r.broken = b.lastGood, nil
+		r.active, r.broken = a.binder.bound(b.lastGood), nil
 	case len(b.problems) > 0:
 		r.broken = newBroken(object, b.spec, "it does not compile")
 	case wasActive(object):
@@ -102,6 +107,16 @@ func same(a, b *version) bool {
 		return a == b
 	}
 	return a.fingerprint == b.fingerprint && a.entry.Policy == b.entry.Policy
+}
+
+// ready reports whether the values that policies read have been read.
+func (a *activeVersions) ready() bool {
+	for _, r := range a.policies {
+		if !a.binder.ready(r.active) {
+			return false
+		}
+	}
+	return true
 }
 
 // names returns the names of all policies, sorted.

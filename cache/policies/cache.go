@@ -45,6 +45,8 @@ type Options struct {
 	Limit time.Duration
 	// Schemas change the schemas of the compiler. Optional.
 	Schemas Schemas
+	// Data are the values of the cluster that policies read. Without it there are none.
+	Data Data
 }
 
 // Schemas are those of the objects that policies read; a schemas.Cache implements it.
@@ -111,7 +113,7 @@ func newCache(o Options, policies cache.ListerWatcher, b *builder) *Cache {
 		schemas:     o.Schemas,
 		trials:      make(chan struct{}, maximumTrials),
 		log:         o.Logger,
-		active:      newActiveVersions(),
+		active:      newActiveVersions(binder{o.Data}),
 		quarantines: map[string]policyset.Quarantine{},
 	}
 	c.set.Store(policyset.NewSet(nil))
@@ -146,6 +148,9 @@ func (c *Cache) Start(ctx context.Context) error {
 		c.schemas.Await(ctx)
 		workers.Go(func() { c.followSchemas(ctx) })
 	}
+	if c.active.binder.data != nil {
+		workers.Go(func() { c.followData(ctx) })
+	}
 	for i := range runtime.GOMAXPROCS(0) {
 		workers.Go(func() { c.work(ctx, i > 0) })
 	}
@@ -158,14 +163,17 @@ func (c *Cache) Start(ctx context.Context) error {
 // NeedLeaderElection returns false: every replica has a cache of its own.
 func (c *Cache) NeedLeaderElection() bool { return false }
 
-// Synced reports whether all policies of the first list are compiled and tested.
+// Synced reports whether all policies of the first list are compiled and tested, and the values that they read have been read.
 func (c *Cache) Synced() bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return c.synced()
 }
 
-func (c *Cache) synced() bool { return c.listed && len(c.awaited) == 0 }
+func (c *Cache) synced() bool {
+	// A policy that is added later does not make the others unknown.
+	return c.listed && len(c.awaited) == 0 && (c.published || c.active.ready())
+}
 
 // Set returns the active policies. It is never nil, and empty before Synced.
 func (c *Cache) Set() *policyset.Set { return c.set.Load() }

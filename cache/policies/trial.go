@@ -44,7 +44,7 @@ func (c *Cache) Try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy) 
 	}
 	trial := Trial{Problems: built.problems, Tests: built.tests, Failed: built.failed}
 	if built.good != nil {
-		trial.Entry = &built.good.entry
+		trial.Entry = &c.active.binder.bound(built.good).entry
 	}
 	if active != nil {
 		trial.Active = &active.entry

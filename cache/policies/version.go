@@ -34,6 +34,7 @@ func fingerprints(source *v1alpha1.VirtualMachinePolicySpec) (whole, module [sha
 		Parameters:       source.Parameters,
 		ParametersSchema: source.ParametersSchema,
 		Match:            v1alpha1.PolicyMatch{Kinds: source.Match.Kinds},
+		Data:             source.Data,
 	})
 	return whole, module, err
 }

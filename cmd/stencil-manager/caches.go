@@ -16,6 +16,7 @@ import (
 	"github.com/vmstencil/stencil/cache/macaddresses"
 	"github.com/vmstencil/stencil/cache/objectkeys"
 	policycache "github.com/vmstencil/stencil/cache/policies"
+	"github.com/vmstencil/stencil/cache/policydata"
 	schemacache "github.com/vmstencil/stencil/cache/schemas"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/rego"
@@ -27,6 +28,7 @@ type caches struct {
 	approvals     *approvalcache.Cache
 	instancetypes *instancetypecache.Cache
 	policies      *policycache.Cache
+	policyData    *policydata.Cache
 	exceptions    *exceptioncache.Cache
 	exempt        *exemptioncache.Cache
 	disks         *diskcache.Cache
@@ -92,12 +94,20 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 	if err != nil {
 		return c, err
 	}
+	if c.policyData, err = policydata.New(policydata.Options{
+		Config:    mgr.GetConfig(),
+		Logger:    logger.WithName("policydata"),
+		Namespace: o.namespace,
+	}); err != nil {
+		return c, err
+	}
 	if c.policies, err = policycache.New(policycache.Options{
 		Config:     mgr.GetConfig(),
 		Logger:     logger.WithName("policycache"),
 		Registerer: metrics.Registry,
 		Compiler:   c.compiler,
 		Schemas:    schemas,
+		Data:       c.policyData,
 	}); err != nil {
 		return c, err
 	}
@@ -111,6 +121,7 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 	runnables := map[string]manager.Runnable{
 		"template": c.templates, "approval": c.approvals, "instance type": c.instancetypes, "policy": c.policies, "exemption": c.exempt,
 		"disk": c.disks, "schema": schemas, "exception": c.exceptions,
+		"policy data": c.policyData,
 	}
 	if o.objectAccount != "" {
 		if c.objectKeys, err = objectkeys.New(objectkeys.Options{

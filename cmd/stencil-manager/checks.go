@@ -33,6 +33,7 @@ func addChecks(mgr manager.Manager, source certificates.Source, server *serving.
 		"instancetypes": filled("the cache of instance types and preferences is not synced", c.instancetypes),
 		"exemptusers":   filled("the cache of exempt users is not synced", c.exempt),
 		"policies":      filled("the policies have not been compiled yet", c.policies),
+		"policydata":    filled("the ConfigMaps that policies read are not synced", c.policyData),
 		"exceptions":    filled("the cache of policy exceptions is not synced", c.exceptions),
 	}
 	if c.kubevirt != nil {

@@ -73,7 +73,7 @@ func newBatch(ctx context.Context, e *Evaluator, entries []Entry, in *rego.Input
 	var last []int
 	for i := range entries {
 		record := b.records[i]
-		b.evaluations[i] = Evaluation{Policy: record.name, Digest: record.digest, Enforcement: entries[i].enforcement()}
+		b.evaluations[i] = Evaluation{Policy: record.name, Digest: record.digest, Enforcement: entries[i].enforcement(), Data: dataOf(entries[i].Policy)}
 		admitted, trial := record.admit(now)
 		switch {
 		case !admitted:

@@ -51,6 +51,8 @@ type Evaluation struct {
 	Result Result
 	// Duration is 0 when the policy was not evaluated.
 	Duration time.Duration
+	// Data are the values of the cluster that the policy reads.
+	Data []rego.Binding
 	// Truncated is true if the policy found more than it may return.
 	Truncated bool
 	// Err is the reason why there is no result for ResultError, ResultTimeout and

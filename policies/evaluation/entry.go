@@ -20,6 +20,16 @@ type Policy interface {
 	Evaluate(ctx context.Context, in *rego.Input) (rego.Result, error)
 }
 
+// withData is implemented by policies that read values of the cluster.
+type withData interface{ Data() []rego.Binding }
+
+func dataOf(p Policy) []rego.Binding {
+	if reader, ok := p.(withData); ok {
+		return reader.Data()
+	}
+	return nil
+}
+
 // Enforcement specifies the effect of a policy's findings.
 type Enforcement string
 

@@ -42,8 +42,47 @@ type RecordedPolicy struct {
 	Result      policyset.Result      `json:"outcome"`
 	// Microseconds is the duration of the evaluation in microseconds.
 	Microseconds int64 `json:"microseconds"`
+	// Data are the values of the cluster that the policy read.
+	Data []RecordedValue `json:"data,omitempty"`
 	// Error is the reason why there is no result, redacted by Redact.
 	Error string `json:"error,omitempty"`
+}
+
+// RecordedValue is a value that a policy read as data.cluster.NAME.
+type RecordedValue struct {
+	Name string `json:"name"`
+	// Digest is rego.Value.Digest; empty if there was no value.
+	Digest string `json:"digest,omitempty"`
+	// Value is empty if there was none, or if the values in the record are longer than
+	// maximumData together.
+	Value json.RawMessage `json:"value,omitempty"`
+	// Missing is the reason why there was no value.
+	Missing string `json:"missing,omitempty"`
+}
+
+// maximumData is the length of all values of the cluster in a record, as JSON.
+const maximumData = 16 << 10
+
+// Binding returns the value in the form that rego.Policy.WithData takes. One of which only
+// the digest is recorded is missing.
+func (v RecordedValue) Binding() (rego.Binding, error) {
+	bound := rego.Binding{Name: v.Name, Missing: v.Missing}
+	switch {
+	case len(v.Value) > 0:
+		decoder := json.NewDecoder(bytes.NewReader(v.Value))
+		decoder.UseNumber()
+		var value any
+		err := decoder.Decode(&value)
+		if err == nil {
+			bound.Value, err = rego.NewValue(value)
+		}
+		if err != nil {
+			return bound, fmt.Errorf("decoding data.cluster.%s of a decision: %w", v.Name, err)
+		}
+	case v.Digest != "":
+		bound.Missing = "it is too long for the log, which has only its digest " + v.Digest
+	}
+	return bound, nil
 }
 
 // RecordedFinding is one finding of a policy. Message, Field and Fix are the text of the
@@ -76,11 +115,13 @@ func (c *Case) Record(uid string, d policyset.Decision, document rego.Document, 
 		return Record{}, err
 	}
 	r := Record{UID: uid, Result: ResultOf(d), Policies: []RecordedPolicy{}, InputDigest: input.Digest(), Masked: paths, Input: raw}
+	left := maximumData
 	for _, e := range d.Evaluations {
 		policy := RecordedPolicy{Name: e.Policy, Digest: e.Digest, Enforcement: e.Enforcement, Result: e.Result, Microseconds: e.Duration.Microseconds()}
 		if e.Err != nil {
 			policy.Error = e.Err.Error()
 		}
+		policy.Data = recordedData(e.Data, &left)
 		r.Policies = append(r.Policies, policy)
 	}
 	hide := c.hide()
@@ -99,6 +140,24 @@ func (c *Case) Record(uid string, d policyset.Decision, document rego.Document, 
 		r.Findings[len(r.Findings)-1].Exception = e.Exception.Name
 	}
 	return r, nil
+}
+
+// recordedData returns the values that a policy read. left is the length of values that the
+// record may still hold.
+func recordedData(data []rego.Binding, left *int) []RecordedValue {
+	var all []RecordedValue
+	for _, bound := range data {
+		one := RecordedValue{Name: bound.Name, Missing: bound.Missing}
+		if bound.Value != nil {
+			one.Digest = bound.Value.Digest()
+			if raw := bound.Value.JSON(); len(raw) <= *left {
+				one.Value = raw
+				*left -= len(raw)
+			}
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 // actions are the values of RecordedFinding.Action.

@@ -50,6 +50,7 @@ func Read(policy *v1alpha1.VirtualMachinePolicy) (*Spec, field.ErrorList) {
 			Parameters: r.object(at.Child("parameters"), from.Parameters),
 			Schema:     r.object(at.Child("parametersSchema"), from.ParametersSchema),
 			Kinds:      kinds(from.Match.Kinds),
+			Data:       references(from.Data),
 		},
 		Match:       r.match(at.Child("match"), &from.Match),
 		Enforcement: policyset.EnforcementDeny,
@@ -86,6 +87,18 @@ func (r *reader) object(at *field.Path, raw *runtime.RawExtension) map[string]an
 		return nil
 	}
 	return value
+}
+
+func references(listed []v1alpha1.PolicyData) []rego.Reference {
+	var all []rego.Reference
+	for _, each := range listed {
+		one := rego.Reference{Name: each.Name}
+		if from := each.ConfigMapKey; from != nil {
+			one.ConfigMap, one.Key = from.Name, from.Key
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 func kinds(listed []v1alpha1.PolicyKind) []string {

@@ -19,6 +19,7 @@ func (r *reader) test(at *field.Path, from *v1alpha1.PolicyTest, kinds []string)
 		Name:       from.Name,
 		Document:   r.document(at.Child("input"), &from.Input, kinds),
 		Parameters: r.object(at.Child("parameters"), from.Parameters),
+		Data:       r.object(at.Child("data"), from.Data),
 		Deny:       from.Deny,
 		Warn:       from.Warn,
 	}

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,11 @@ func check(policy *rego.Policy, c Case, evaluate func(*rego.Policy, *rego.Input)
 			return result
 		}
 		policy = other
+	}
+	policy, failure := withData(policy, c.Data)
+	if failure != "" {
+		result.Failure = failure
+		return result
 	}
 	in, err := rego.NewInput(c.Document)
 	if err != nil {
@@ -44,6 +50,28 @@ func check(policy *rego.Policy, c Case, evaluate func(*rego.Policy, *rego.Input)
 	}
 	result.Failure = strings.Join(failures, "; ")
 	return result
+}
+
+// withData returns the policy with the values of a case, or why it cannot have them.
+func withData(policy *rego.Policy, values map[string]any) (*rego.Policy, string) {
+	var bound []rego.Binding
+	for _, reference := range policy.References() {
+		one := rego.Binding{Name: reference.Name, Missing: "the test does not set it; add it to data of the test"}
+		if value, given := values[reference.Name]; given {
+			converted, err := rego.NewValue(value)
+			if err != nil {
+				return policy, fmt.Sprintf("data.%s: %v", reference.Name, err)
+			}
+			one.Value, one.Missing = converted, ""
+		}
+		bound = append(bound, one)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !slices.ContainsFunc(bound, func(b rego.Binding) bool { return b.Name == name }) {
+			return policy, fmt.Sprintf("data.%s: the policy declares no data of this name", name)
+		}
+	}
+	return policy.WithData(bound), ""
 }
 
 // difference describes which messages are missing and which are unexpected.

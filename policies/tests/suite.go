@@ -16,8 +16,10 @@ type Case struct {
 	Document rego.Document
 	// Parameters are data.parameters in this case; the policy's own when nil.
 	Parameters map[string]any
-	Deny       []string
-	Warn       []string
+	// Data are the values of data.cluster in this case, by name.
+	Data map[string]any
+	Deny []string
+	Warn []string
 }
 
 // Module is a file of tests in Rego: its rules with names that begin with test_ are

@@ -71,6 +71,32 @@ func TestCases(t *testing.T) {
 	}
 }
 
+func TestCasesWithData(t *testing.T) {
+	policy, err := newCompiler(t).Compile(context.Background(), rego.Definition{
+		Name: "p", Source: "package p\n\ndeny contains \"x\" if not \"a\" in data.cluster.names\n", Data: []rego.Reference{{Name: "names"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		data map[string]any
+		want string
+	}{
+		"a value":                   {map[string]any{"names": []any{"a"}}, ""},
+		"another value":             {map[string]any{"names": []any{"b"}}, `deny returns "x", which was not expected`},
+		"none":                      {nil, "data.cluster.names has no value: the test does not set it; add it to data of the test"},
+		"one that is not declared":  {map[string]any{"names": []any{"a"}, "name": 1}, "data.name: the policy declares no data of this name"},
+		"one that is not of a JSON": {map[string]any{"names": struct{}{}}, "data.names: a value of type struct {} is not JSON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			results := Check(context.Background(), policy, []Case{{Name: "case", Document: vm(1, nil), Data: tc.data}})
+			if results[0].Failure != tc.want {
+				t.Errorf("got %q, want %q", results[0].Failure, tc.want)
+			}
+		})
+	}
+}
+
 const tests = `package limits_test
 
 import data.limits

@@ -32,6 +32,27 @@ func (p policy) Evaluate(context.Context, *rego.Input) (rego.Result, error) {
 	return rego.Result{}, nil
 }
 
+// reader is a fake compiled policy that reads values of the cluster.
+type reader struct {
+	policy
+	data []rego.Binding
+}
+
+func (r reader) Data() []rego.Binding { return r.data }
+
+// reads makes the active version one that reads a value, which is missing for a reason or exists.
+func reads(missing string) change {
+	return func(o *observation) {
+		second := rego.Binding{Name: "second", Missing: missing}
+		if missing == "" {
+			second.Value = &rego.Value{}
+		}
+		o.Active.Entry.Policy = reader{policy{"d3"}, []rego.Binding{{Name: "first", Value: &rego.Value{}}, second}}
+	}
+}
+
+func allowsFailures(o *observation) { o.Active.Spec.FailureMode = v1alpha1.FailureModeAllow }
+
 type change func(*observation)
 
 // observed returns a policy of generation 3 that is active and routed, changed by changes.
@@ -158,6 +179,17 @@ func TestConditions(t *testing.T) {
 		"one that nobody is asked about yet": {
 			given: observed(notRouted), compiled: fine, tested: untested,
 			active: "False NotRouted: the webhook configuration does not send the requests that it applies to yet",
+		},
+		"one that reads a value that does not exist": {
+			given: observed(reads("ConfigMap a/b does not exist; create it")), compiled: fine, tested: untested,
+			active: "False DataMissing: data.cluster.second has no value: ConfigMap a/b does not exist; create it; until then what it applies to is denied",
+		},
+		"one whose failures allow": {
+			given: observed(reads("it is too long"), allowsFailures), compiled: fine, tested: untested,
+			active: "False DataMissing: data.cluster.second has no value: it is too long; until then what it applies to is admitted without evaluation",
+		},
+		"one that reads values that exist": {
+			given: observed(reads("")), compiled: fine, tested: untested, active: "True Active: it is active",
 		},
 		"one in quarantine on some replicas": {
 			given: observed(replicas(replica("b", "d3", 1, quarantined), replica("a", "d3", 1, quarantined),

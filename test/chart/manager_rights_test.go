@@ -196,6 +196,7 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 		"admissionregistration.k8s.io/validatingwebhookconfigurations stencil-validate": "list watch",
 	})
 	electing := rightsTo(map[string]string{
+		"configmaps":                                 "list watch",
 		"configmaps stencil-approval-index":          "create get list watch patch",
 		"configmaps stencil-policy-library":          "get list watch",
 		"configmaps stencil-protected-objects":       "get list watch",
@@ -311,6 +312,8 @@ func TestTheManagerMayNot(t *testing.T) {
 		"write the index of approvals":                {"patch", "", "configmaps", install.Namespace, "stencil-approval-index", true},
 		"create it by name":                           {"create", "", "configmaps", install.Namespace, "stencil-approval-index", true},
 		"create any ConfigMap":                        {"create", "", "configmaps", install.Namespace, "", false},
+		"read the ConfigMaps of its namespace":        {"list", "", "configmaps", install.Namespace, "", true},
+		"read those of another namespace":             {"list", "", "configmaps", "default", "", false},
 		"delete the index of approvals":               {"delete", "", "configmaps", install.Namespace, "stencil-approval-index", false},
 		"write a ConfigMap of that name elsewhere":    {"patch", "", "configmaps", "default", "stencil-approval-index", false},
 		"bind the policies that read it":              {"create", "admissionregistration.k8s.io", "validatingadmissionpolicybindings", "", "stencil-undecided-namespaces", true},

@@ -92,6 +92,10 @@ func (h *Handler) try(ctx context.Context, user authenticationv1.UserInfo, objec
 	if trial.Entry == nil {
 		return found, nil
 	}
+	if missing := missingData(trial.Entry, enforcing, object.Spec.FailureMode); len(missing) > 0 {
+		found.warnings = missing
+		return found, nil
+	}
 	failed := func(trial *failedTrial, named bool) {
 		if text := trial.text(named); enforcing {
 			found.field, found.failures = fieldRego, []string{text}

@@ -22,6 +22,7 @@ import (
 	"github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/fixture"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	"github.com/vmstencil/stencil/rego"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
@@ -95,6 +96,20 @@ func moreThan(t *testing.T, cores int) *policyset.Entry {
 	return entry(t, fmt.Sprintf(`deny contains "too large" if input.object.spec.template.spec.domain.cpu.cores > %d`, cores))
 }
 
+// reading returns a policy that reads a ConfigMap that does not exist.
+func reading(t *testing.T) *policyset.Entry {
+	t.Helper()
+	compiler, err := rego.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := compiler.Compile(t.Context(), rego.Definition{Name: "one", Source: "package p\n\ndeny contains data.cluster.word if true\n", Data: []rego.Reference{{Name: "word", ConfigMap: "a", Key: "b"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &policyset.Entry{Policy: policy.WithData([]rego.Binding{{Name: "word", Missing: "ConfigMap stencil/a does not exist; create it with the key b"}})}
+}
+
 func TestAPolicyIsTried(t *testing.T) {
 	const fails = `deny contains "x" if to_number(input.object.metadata.labels.number) > to_number(substring(input.object.metadata.labels.number, 1, 1))`
 	const store = "\nmetadata.annotations: to store it all the same, set stencil.kubevirt.io/store-failing to \"true\""
@@ -136,6 +151,14 @@ func TestAPolicyIsTried(t *testing.T) {
 		{
 			name: "what the active version only records is", cluster: cluster{vms: 20}, trial: policycache.Trial{Entry: moreThan(t, 17), Active: audits(moreThan(t, 17))},
 			warns: []string{"this version newly denies 2 of all 20 stored VirtualMachines that the policy selects, if they were created now: ns-1/vm-18, ns-1/vm-19"},
+		},
+		{
+			name: "one without its data is not tried", cluster: cluster{vms: 20}, trial: policycache.Trial{Entry: reading(t)}, untried: true,
+			warns: []string{"data.cluster.word has no value: ConfigMap stencil/a does not exist; create it with the key b. Until then the policy cannot be evaluated, and denies every request that it selects"},
+		},
+		{
+			name: "one without its data that warns", cluster: cluster{vms: 20}, trial: policycache.Trial{Entry: warns(reading(t))}, enforcement: v1alpha1.EnforcementWarn, untried: true,
+			warns: []string{"data.cluster.word has no value: ConfigMap stencil/a does not exist; create it with the key b. Until then the policy cannot be evaluated, and finds nothing else"},
 		},
 		{name: "one that denies no others", cluster: cluster{vms: 20}, trial: policycache.Trial{Entry: moreThan(t, 17), Active: moreThan(t, 15)}},
 		{

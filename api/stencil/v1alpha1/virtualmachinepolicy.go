@@ -91,6 +91,15 @@ type VirtualMachinePolicySpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ParametersSchema *runtime.RawExtension `json:"parametersSchema,omitempty"`
 
+	// Data are values of the cluster that the module reads as data.cluster.NAME. While one
+	// of them does not exist, the policy cannot be evaluated, and failureMode decides.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Data []PolicyData `json:"data,omitempty"`
+
 	// Enforcement specifies what happens to a request for which the module's rule
 	// deny has findings: Deny denies it, Warn allows it with a warning, Audit allows
 	// it and counts it.
@@ -123,6 +132,45 @@ type VirtualMachinePolicySpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Tests []PolicyTest `json:"tests,omitempty"`
+}
+
+// PolicyData is a value of the cluster that a policy reads.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.configMapKey)",message="what it is must be given: configMapKey",fieldPath=".configMapKey",reason=FieldValueRequired
+type PolicyData struct {
+	// Name is the name of the value in data.cluster: letters, digits and underscores.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z_][a-zA-Z0-9_]*$`
+	Name string `json:"name"`
+
+	// ConfigMapKey is a key of a ConfigMap in the namespace where Stencil is installed. Its
+	// text is read as YAML or JSON: an object or a list becomes one, any other text is the
+	// string itself.
+	//
+	// +optional
+	ConfigMapKey *PolicyConfigMapKey `json:"configMapKey,omitempty"`
+}
+
+// PolicyConfigMapKey is a key of a ConfigMap in the namespace where Stencil is installed.
+type PolicyConfigMapKey struct {
+	// Name is the name of the ConfigMap.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
+
+	// Key is the key in data of the ConfigMap. Its text may have 64 KiB.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	Key string `json:"key"`
 }
 
 // FailureMode specifies what happens when a policy cannot be evaluated.

@@ -63,6 +63,10 @@ const (
 	// ReasonQuarantined is the reason of a policy that timed out repeatedly:
 	// failureMode decides on the requests that it applies to, until it is tried again.
 	ReasonQuarantined = "Quarantined"
+
+	// ReasonDataMissing is the reason of a policy that reads a value of the cluster that
+	// does not exist: failureMode decides on the requests that it applies to, until it does.
+	ReasonDataMissing = "DataMissing"
 )
 
 // FieldManagers of the status of a VirtualMachinePolicy. Only the named manager writes

@@ -27,6 +27,13 @@ type PolicyTest struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Parameters *runtime.RawExtension `json:"parameters,omitempty"`
 
+	// Data are the values of data.cluster in this test, by name. A test needs all that the
+	// policy declares.
+	//
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Data *runtime.RawExtension `json:"data,omitempty"`
+
 	// Deny are all messages of the rule deny, in any order.
 	//
 	// +optional

@@ -25,8 +25,8 @@ type engine struct {
 	evaluator *policyset.Evaluator
 }
 
-// newEngine compiles policies. It prints their problems.
-func newEngine(ctx context.Context, streams cli.Streams, policies []*source.Policy) (*engine, error) {
+// newEngine compiles policies, and gives them the values of ConfigMaps that they read. It prints their problems.
+func newEngine(ctx context.Context, streams cli.Streams, policies []*source.Policy, given configMaps) (*engine, error) {
 	compiler, err := rego.NewCompiler()
 	if err != nil {
 		return nil, cli.Internal(err)
@@ -51,6 +51,7 @@ func newEngine(ctx context.Context, streams cli.Streams, policies []*source.Poli
 			problems = append(problems, found...)
 			continue
 		}
+		compiled = compiled.WithData(given.bind(compiled.References()))
 		e.compiled[policy.Name()], e.limits[policy.Name()] = compiled, policy.Spec.Timeout
 		entry := policy.Spec.Entry(compiled)
 		entry.Timeout = policyTimeout

@@ -14,6 +14,7 @@ import (
 type evaluation struct {
 	streams  cli.Streams
 	sources  sources
+	data     data
 	requests requests
 	decision string
 	format   *cli.Format
@@ -45,6 +46,7 @@ the log. Values that the log masks may change the outcome; the output lists them
 		},
 	}
 	e.sources.register(command)
+	e.data.register(command)
 	e.requests.register(command)
 	command.Flags().StringVar(&e.decision, "decision", "", "file with lines of the decision log, to be decided again")
 	command.MarkFlagsMutuallyExclusive("decision", "filename")
@@ -65,7 +67,11 @@ func (e *evaluation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	engine, err := newEngine(ctx, e.streams, policies)
+	given, err := e.data.read(reader)
+	if err != nil {
+		return err
+	}
+	engine, err := newEngine(ctx, e.streams, policies, given)
 	if err != nil {
 		return err
 	}

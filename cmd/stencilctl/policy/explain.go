@@ -74,6 +74,7 @@ func newStop(policy *source.Policy, s *rego.Stop) *stop {
 func newExplain(streams cli.Streams) *cobra.Command {
 	var files sources
 	var requests requests
+	var data data
 	format := cli.NewFormat(cli.Table, cli.JSON, cli.YAML)
 	command := &cobra.Command{
 		Use:   "explain -f FILE -p FILE...",
@@ -98,7 +99,11 @@ do not select the object with match. Requests are made from files as in eval.`,
 			if err != nil {
 				return err
 			}
-			engine, err := newEngine(ctx, streams, policies)
+			given, err := data.read(reader)
+			if err != nil {
+				return err
+			}
+			engine, err := newEngine(ctx, streams, policies, given)
 			if err != nil {
 				return err
 			}
@@ -121,6 +126,7 @@ do not select the object with match. Requests are made from files as in eval.`,
 		},
 	}
 	files.register(command)
+	data.register(command)
 	requests.register(command)
 	format.Register(command, "output", "o")
 	return command

@@ -20,6 +20,7 @@ import (
 type proving struct {
 	streams  cli.Streams
 	sources  sources
+	data     data
 	cluster  cluster.Flags
 	policies []string
 	files    []string
@@ -57,6 +58,7 @@ try all combinations, the exit code is 5.`,
 		RunE: func(command *cobra.Command, _ []string) error { return p.run(command.Context()) },
 	}
 	p.sources.register(command)
+	p.data.register(command)
 	flags := command.Flags()
 	flags.StringSliceVarP(&p.policies, "policy", "p", nil, "files or folders with policies")
 	flags.StringSliceVarP(&p.files, "filename", "f", nil, "files or folders with templates, approvals, instance types, preferences and Namespaces (default those of the cluster)")
@@ -95,7 +97,11 @@ func (p *proving) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	given, err := newEngine(ctx, p.streams, policies)
+	data, err := p.data.read(reader)
+	if err != nil {
+		return err
+	}
+	given, err := newEngine(ctx, p.streams, policies, data)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,11 @@ func (e *evaluation) replayAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	engine, err := newEngine(ctx, e.streams, policies)
+	given, err := e.data.read(reader)
+	if err != nil {
+		return err
+	}
+	engine, err := newEngine(ctx, e.streams, policies, given)
 	if err != nil {
 		return err
 	}
@@ -135,6 +139,11 @@ func (e *engine) again(ctx context.Context, record *policyinput.Record) (replaye
 		if logged.Result.Failed() {
 			r.Notes = append(r.Notes, fmt.Sprintf("policy %s had no result at the time of the log: %s", logged.Name, logged.Error))
 		}
+		var notes []string
+		if entry.Policy, notes, err = e.withData(entry.Policy, logged.Data); err != nil {
+			return replayed{}, err
+		}
+		r.Notes = append(r.Notes, notes...)
 		// The enforcement at the time of the log entry applies.
 		entry.Enforcement = logged.Enforcement
 		entries = append(entries, entry)
@@ -150,8 +159,36 @@ func (e *engine) again(ctx context.Context, record *policyinput.Record) (replaye
 	return r, nil
 }
 
-// notEvaluated is the prefix of the finding for a failed evaluation. Its cause is not in the
-// log, so it cannot be reproduced.
+// withData returns the policy with the values that the log has, and notes about those of files. A value that is too long for the log is taken from the
+// ConfigMap that was given.
+func (e *engine) withData(policy policyset.Policy, logged []policyinput.RecordedValue) (policyset.Policy, []string, error) {
+	compiled, ok := policy.(*rego.Policy)
+	if !ok || len(compiled.References()) == 0 {
+		return policy, nil, nil
+	}
+	given := compiled.Data()
+	var values []rego.Binding
+	var notes []string
+	for _, one := range logged {
+		bound, err := one.Binding()
+		if err != nil {
+			return nil, nil, cli.Usage(err)
+		}
+		if bound.Value == nil && one.Digest != "" {
+			i := slices.IndexFunc(given, func(b rego.Binding) bool { return b.Name == one.Name && b.Value != nil })
+			if i < 0 {
+				bound.Missing += "; give its ConfigMap with --data"
+			} else if bound = given[i]; bound.Value.Digest() != one.Digest {
+				notes = append(notes, fmt.Sprintf("policy %s read another value of data.cluster.%s than the one given: %s, then %s", policy.Name(), one.Name, bound.Value.Digest(), one.Digest))
+			}
+		}
+		values = append(values, bound)
+	}
+	return compiled.WithData(values), notes, nil
+}
+
+// notEvaluated is the prefix of the finding for a failed evaluation. Most causes are
+// not in the log, so that it cannot be reproduced; a missing value of the cluster can.
 const notEvaluated = "could not be evaluated: "
 
 // compare collects findings that only the log or only this evaluation has. A finding with a
@@ -169,6 +206,9 @@ func (r *replayed) compare(record *policyinput.Record) {
 		switch {
 		case strings.HasPrefix(then.Message, notEvaluated):
 			r.Notes = append(r.Notes, fmt.Sprintf("policy %s %s", then.Policy, then.Message))
+			if now[key] > 0 {
+				now[key]--
+			}
 		case then.Message == policyinput.Masked:
 			masked = append(masked, finding(then.Action, then.Policy, ""))
 		case now[key] > 0:

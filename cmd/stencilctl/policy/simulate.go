@@ -25,6 +25,7 @@ import (
 type simulation struct {
 	streams  cli.Streams
 	sources  sources
+	data     data
 	cluster  cluster.Flags
 	policies []string
 	selector string
@@ -57,6 +58,7 @@ terminal a line on the standard error shows how many were evaluated.`,
 		RunE: func(command *cobra.Command, _ []string) error { return s.run(command.Context()) },
 	}
 	s.sources.register(command)
+	s.data.register(command)
 	command.Flags().StringSliceVarP(&s.policies, "policy", "p", nil, "files or folders with policies")
 	command.Flags().StringVarP(&s.selector, "selector", "l", "", "labels of the objects, as kubectl takes them")
 	command.Flags().BoolVar(&s.against, "against-current", false, "compare with the policies of the same names in the cluster")
@@ -93,7 +95,11 @@ func (s *simulation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	given, err := newEngine(ctx, s.streams, policies)
+	data, err := s.data.read(reader)
+	if err != nil {
+		return err
+	}
+	given, err := newEngine(ctx, s.streams, policies, data)
 	if err != nil {
 		return err
 	}
@@ -105,7 +111,7 @@ func (s *simulation) run(ctx context.Context) error {
 	found := simulated{Objects: []result{}}
 	var current *engine
 	if s.against {
-		if current, err = s.current(ctx, client, policies); err != nil {
+		if current, err = s.current(ctx, client, policies, data); err != nil {
 			return err
 		}
 		found.NewlyDenied, found.NoLongerDenied = new(int), new(int)
@@ -189,7 +195,7 @@ func (s *simulation) evaluate(ctx context.Context, e *engine, from *cluster.Cont
 var policyResource = v1alpha1.GroupVersion.WithResource("virtualmachinepolicies")
 
 // current compiles the policies in the cluster that have the names of others. One that does not compile there is left out.
-func (s *simulation) current(ctx context.Context, client *cluster.Client, policies []*source.Policy) (*engine, error) {
+func (s *simulation) current(ctx context.Context, client *cluster.Client, policies []*source.Policy, data configMaps) (*engine, error) {
 	var stored []*source.Policy
 	for _, policy := range policies {
 		var read v1alpha1.VirtualMachinePolicy
@@ -214,7 +220,7 @@ func (s *simulation) current(ctx context.Context, client *cluster.Client, polici
 		}
 		return broken
 	})
-	return newEngine(ctx, s.streams, stored)
+	return newEngine(ctx, s.streams, stored, data)
 }
 
 // compare sets what would newly be denied and no longer be denied, compared with the result of the policies in force.

@@ -13,7 +13,9 @@ import (
 type Query struct {
 	Input      *ast.Term
 	Parameters ast.Value
-	// Constants are the values of rules that depend on the parameters alone; nil for those that are undefined.
+	// Cluster is data.cluster.
+	Cluster ast.Value
+	// Constants are the values of rules that depend on the parameters and data.cluster alone; nil for those that are undefined.
 	Constants map[ast.String]*ast.Term
 	Helpers   Helpers
 	// Budget limits the steps, the time and the created values.
@@ -31,7 +33,7 @@ func (p *Program) Evaluate(ctx context.Context, q *Query, values []*ast.Term) bo
 	m := machines.Get().(*machine)
 	defer m.free()
 	m.ctx, m.query = ctx, q
-	m.parameters.Value = q.Parameters
+	m.parameters.Value, m.cluster.Value = q.Parameters, q.Cluster
 	if cap(m.known) < p.documents {
 		m.known = make([]known, p.documents)
 	}
@@ -51,6 +53,7 @@ type machine struct {
 	ctx        context.Context
 	query      *Query
 	parameters ast.Term
+	cluster    ast.Term
 	stack      []*ast.Term // the variables of the active clauses
 	top        int
 	sinks      []sink
@@ -341,6 +344,8 @@ func (m *machine) root(r *reference, base int) (*ast.Term, bool) {
 		return m.query.Input, true
 	case baseParameters:
 		return &m.parameters, true
+	case baseCluster:
+		return &m.cluster, true
 	case baseDocument:
 		return m.document(r.document)
 	default:

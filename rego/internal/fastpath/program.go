@@ -141,6 +141,7 @@ type baseKind int
 const (
 	baseInput baseKind = iota
 	baseParameters
+	baseCluster
 	baseDocument
 	baseVariable
 )

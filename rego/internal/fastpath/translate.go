@@ -9,8 +9,8 @@ import (
 	"github.com/vmstencil/stencil/rego/internal/sandbox"
 )
 
-// parameters is the name of data.parameters.
-var parameters = ast.String("parameters")
+// The names of data.parameters and data.cluster.
+var parameters, cluster = ast.String("parameters"), ast.String("cluster")
 
 // New compiles the rules of a policy. Entries are the refs of the rules that the policy is evaluated for. It returns nil if all inputs
 // would need OPA.
@@ -271,7 +271,7 @@ func (s *scope) pattern(term *ast.Term, bound ast.VarSet) (pattern, bool) {
 	return p, true
 }
 
-// reference translates a path into input, data.parameters, a rule or a bound variable.
+// reference translates a path into input, data.parameters, data.cluster, a rule or a bound variable.
 func (s *scope) reference(ref ast.Ref, bound ast.VarSet) (*reference, bool) {
 	r := &reference{}
 	head, ok := ref[0].Value.(ast.Var)
@@ -285,6 +285,8 @@ func (s *scope) reference(ref ast.Ref, bound ast.VarSet) (*reference, bool) {
 		r.base = baseInput
 	case head.Compare(ast.DefaultRootDocument.Value) == 0 && len(ref) > 1 && ref[1].Value.Compare(parameters) == 0:
 		r.base, path = baseParameters, ref[2:]
+	case head.Compare(ast.DefaultRootDocument.Value) == 0 && len(ref) > 1 && ref[1].Value.Compare(cluster) == 0:
+		r.base, path = baseCluster, ref[2:]
 	case head.Compare(ast.DefaultRootDocument.Value) == 0 && len(ref) > 2 && ref[:3].IsGround():
 		r.base, r.document, path = baseDocument, s.document(ref[:3]), ref[3:]
 		if r.document == nil {

@@ -35,6 +35,8 @@ spec:
       exclude: [{kind: ServiceAccount, namespace: kubevirt, name: kubevirt-controller}]
   parameters: {strategy: Always, nested: {list: [1, 1.5, "a", null, true]}}
   parametersSchema: {type: object, required: [strategy], properties: {strategy: {type: string}}}
+  data:
+  - {name: images, configMapKey: {name: allowed.images, key: images.yaml}}
   enforcement: Warn
   failureMode: Allow
   timeoutMilliseconds: 500
@@ -53,6 +55,7 @@ spec:
       namespaceLabels: {tier: gold}
       namespaceAnnotations: {owner: ada}
     parameters: {strategy: Halted}
+    data: {images: [a, 1]}
     deny: ["no"]
     warn: [careful]
 `
@@ -162,6 +165,13 @@ func TestWhatTheAPIServerRefusesOfAPolicy(t *testing.T) {
 		{name: "a service account without namespace", spec: with(`"match":{"subjects":{"include":[{"kind":"ServiceAccount","name":"x"}]}}`), want: "a ServiceAccount needs a namespace"},
 		{name: "parameters that are no object", spec: with(`"parameters":["a"]`), want: "spec.parameters: Invalid value"},
 		{name: "a schema that is no object", spec: with(`"parametersSchema":true`), want: "spec.parametersSchema: Invalid value"},
+		{name: "16 data", spec: with(`"data":` + many(16, `{"name":"d#","configMapKey":{"name":"a","key":"b"}}`))},
+		{name: "17 data", spec: with(`"data":` + many(17, `{"name":"d#","configMapKey":{"name":"a","key":"b"}}`)), want: "spec.data: Too many"},
+		{name: "two data of one name", spec: with(`"data":` + many(2, `{"name":"a","configMapKey":{"name":"a#","key":"b"}}`)), want: "Duplicate value"},
+		{name: "data of nothing", spec: with(`"data":[{"name":"a"}]`), want: "spec.data[0].configMapKey: Required value: what it is must be given: configMapKey"},
+		{name: "data whose name is no name of Rego", spec: with(`"data":[{"name":"a-b","configMapKey":{"name":"a","key":"b"}}]`), want: "spec.data[0].name: Invalid value"},
+		{name: "data of a ConfigMap elsewhere", spec: with(`"data":[{"name":"a","configMapKey":{"name":"a/b","key":"b"}}]`), want: "spec.data[0].configMapKey.name: Invalid value"},
+		{name: "data of no key", spec: with(`"data":[{"name":"a","configMapKey":{"name":"a"}}]`), want: "spec.data[0].configMapKey.key: Required value"},
 		{name: "an enforcement that there is not", spec: with(`"enforcement":"Ignore"`), want: "spec.enforcement: Unsupported value"},
 		{name: "a failure mode that there is not", spec: with(`"failureMode":"Warn"`), want: "spec.failureMode: Unsupported value"},
 		{name: "no time at all", spec: with(`"timeoutMilliseconds":0`), want: "spec.timeoutMilliseconds"},

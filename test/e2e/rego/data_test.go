@@ -1,0 +1,78 @@
+package rego_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
+	"github.com/vmstencil/stencil/test/install"
+)
+
+// strategies allows the run strategies of a list in the ConfigMap allowed.
+const strategies = `
+package strategies
+
+deny contains sprintf("run strategy %s is none of %s", [input.object.spec.runStrategy, concat(", ", data.cluster.allowed.strategies)]) if {
+  not input.object.spec.runStrategy in data.cluster.allowed.strategies
+}`
+
+// strategiesSpec is the spec of a policy about VMs with label test: allowed.
+const strategiesSpec = `{match: {objectSelector: {matchLabels: {test: allowed}}}, data: [{name: allowed, configMapKey: {name: allowed, key: policy.yaml}}]%s}`
+
+// allowed returns the ConfigMap with a list of run strategies.
+func allowed(namespace, list string) string {
+	return fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: allowed, namespace: %s}, data: {policy.yaml: "strategies: [%s]"}}`, namespace, list)
+}
+
+func TestDataOfConfigMaps(t *testing.T) {
+	writer := rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"*"}}
+	// What ClusterRole edit permits, which is aggregated and needs a controller that does not run here.
+	maps := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}
+	ada := harness.User(t, stencil.Plane, "ada", gen.Role("default", "stencil-edit"), gen.Permits("default", writer, maps))
+	t.Cleanup(func() {
+		must(t, "", "delete", "vm", "strategic", "--ignore-not-found")
+		must(t, "", "delete", "configmap", "allowed", "--namespace="+install.Namespace, "--ignore-not-found")
+		must(t, "", "delete", "configmap", "allowed", "--namespace=default", "--ignore-not-found")
+	})
+	dryRun := []string{"create", "--dry-run=server", "-f", "-"}
+	vm := func(strategy string) string {
+		return vmManifest("strategic", "allowed", gen.Spec("{runStrategy: "+strategy+"}"))
+	}
+
+	// A policy whose data does not exist is stored with a warning, and its failure mode decides.
+	missing := "data.cluster.allowed has no value: ConfigMap " + install.Namespace + "/allowed does not exist; create it with the key policy.yaml"
+	warning := applied(t, "strategies", fmt.Sprintf(strategiesSpec, ""), strategies)
+	if want := "Warning: " + missing + ". Until then the policy cannot be evaluated, and denies every request that it selects"; strings.TrimSpace(warning) != want {
+		t.Errorf("the admin is told %q, want %q", warning, want)
+	}
+	becomes(t, "strategies", map[string]string{"Active": "False DataMissing"})
+	tries(t, ada, vm("Halted"), false, "policy strategies could not be evaluated: "+missing, dryRun...)
+
+	// A ConfigMap of a user's own namespace is not read, and users cannot write the one that is.
+	tries(t, ada, allowed("default", "Halted"), true, "created", "create", "-f", "-")
+	tries(t, ada, allowed(install.Namespace, "Halted"), false, `cannot create resource "configmaps"`, "create", "-f", "-")
+	tries(t, ada, vm("Halted"), false, missing, dryRun...)
+
+	must(t, allowed(install.Namespace, "Halted, Manual"), "create", "-f", "-")
+	active(t, "strategies")
+	tries(t, ada, vm("Halted"), true, "created", "create", "-f", "-")
+	tries(t, ada, strings.Replace(vm("Always"), "strategic", "other", 1), false, "policy strategies (medium): run strategy Always is none of Halted, Manual", dryRun...)
+	audited(t, "strategies", 1, 0)
+
+	// A change of the ConfigMap changes what is allowed, also of the VMs that exist, without a write to the policy.
+	must(t, allowed(install.Namespace, "Manual"), "apply", "-f", "-")
+	tries(t, ada, strings.Replace(vm("Halted"), "strategic", "other", 1), false, "run strategy Halted is none of Manual", dryRun...)
+	audited(t, "strategies", 0, 1, "default/strategic: run strategy Halted is none of Manual")
+	restart(t, nil)
+	tries(t, ada, strings.Replace(vm("Halted"), "strategic", "other", 1), false, "run strategy Halted is none of Manual", dryRun...)
+
+	// A value that cannot be read, and failure mode Allow.
+	must(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: allowed, namespace: `+install.Namespace+`}, data: {policy.yaml: "strategies: [Manual"}}`, "apply", "-f", "-")
+	tries(t, ada, strings.Replace(vm("Manual"), "strategic", "other", 1), false, "key policy.yaml of ConfigMap "+install.Namespace+"/allowed is no valid YAML", dryRun...)
+	applied(t, "strategies", fmt.Sprintf(strategiesSpec, ", failureMode: Allow"), strategies)
+	tries(t, ada, strings.Replace(vm("Always"), "strategic", "other", 1), true, "created", dryRun...)
+}
