@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/reconcilers/internal/policyapply"
 	"github.com/vmstencil/stencil/reconcilers/policysource/artifact"
 )
 
@@ -20,6 +21,7 @@ func made(digest string, names ...string) *artifact.Artifact {
 	a := &artifact.Artifact{Digest: digest}
 	for _, name := range names {
 		object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"enforcement": "Deny"}}}
+		object.SetGroupVersionKind(policyapply.Kind)
 		object.SetName(name)
 		a.Policies = append(a.Policies, object)
 	}
