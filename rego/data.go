@@ -1,6 +1,7 @@
 package rego
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -42,6 +43,17 @@ func NewValue(value any) (*Value, error) {
 	// encoding/json sorts the keys of maps.
 	sum := sha256.Sum256(text)
 	return &Value{term: term, weight: c.weight, json: text, digest: "sha256:" + hex.EncodeToString(sum[:])}, nil
+}
+
+// DecodeValue converts a value in JSON, with its numbers as they are written.
+func DecodeValue(raw []byte) (*Value, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	return NewValue(value)
 }
 
 // JSON is the value as JSON with sorted keys. It must not be modified.

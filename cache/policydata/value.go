@@ -1,8 +1,6 @@
 package policydata
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -66,16 +64,8 @@ func Decode(written string) (*rego.Value, error) {
 	if len(raw) > MaximumBytes {
 		return nil, fmt.Errorf("has %d bytes as JSON; at most %d are allowed", len(raw), MaximumBytes)
 	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var value any
-	if err := decoder.Decode(&value); err != nil {
-		return nil, fmt.Errorf("is no valid YAML: %w", err)
+	if raw[0] == '{' || raw[0] == '[' {
+		return rego.DecodeValue(raw)
 	}
-	switch value.(type) {
-	case map[string]any, []any:
-	default:
-		value = written
-	}
-	return rego.NewValue(value)
+	return rego.NewValue(written)
 }

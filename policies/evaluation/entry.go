@@ -30,6 +30,17 @@ func dataOf(p Policy) []rego.Binding {
 	return nil
 }
 
+// MissingData returns a *rego.DataError for each value of the cluster that a policy reads and that does not exist.
+func MissingData(p Policy) []error {
+	var missing []error
+	for _, bound := range dataOf(p) {
+		if bound.Value == nil {
+			missing = append(missing, &rego.DataError{Binding: bound})
+		}
+	}
+	return missing
+}
+
 // Enforcement specifies the effect of a policy's findings.
 type Enforcement string
 

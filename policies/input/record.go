@@ -69,14 +69,8 @@ func (v RecordedValue) Binding() (rego.Binding, error) {
 	bound := rego.Binding{Name: v.Name, Missing: v.Missing}
 	switch {
 	case len(v.Value) > 0:
-		decoder := json.NewDecoder(bytes.NewReader(v.Value))
-		decoder.UseNumber()
-		var value any
-		err := decoder.Decode(&value)
-		if err == nil {
-			bound.Value, err = rego.NewValue(value)
-		}
-		if err != nil {
+		var err error
+		if bound.Value, err = rego.DecodeValue(v.Value); err != nil {
 			return bound, fmt.Errorf("decoding data.cluster.%s of a decision: %w", v.Name, err)
 		}
 	case v.Digest != "":

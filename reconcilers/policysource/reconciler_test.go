@@ -44,13 +44,13 @@ func (s *shelf) Get(_ context.Context, request artifact.Request) (*artifact.Arti
 	return s.all[digest], nil
 }
 
-// world is a simulated cluster with one source, whose writes fail when fails says so.
+// world is a simulated cluster with one source. It counts the writes of the reconciler, and one of them fails.
 type world struct {
 	t      *testing.T
 	client client.Client
 	shelf  *shelf
 	clock  *clocktesting.FakePassiveClock
-	// writes counts those of the reconciler; the one with the number broken fails.
+	// writes is their number; the one with the number broken fails.
 	writes, broken int
 	reconciler     *Reconciler
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	policycache "github.com/vmstencil/stencil/cache/policies"
 	"github.com/vmstencil/stencil/internal/excerpt"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
-	"github.com/vmstencil/stencil/rego"
 )
 
 const (
@@ -123,6 +123,10 @@ func active(o *observation) metav1.Condition {
 		return is(v1alpha1.ConditionActive, metav1.ConditionFalse, reason, format, arguments...)
 	}
 	quarantined := quarantinedOn(o)
+	var missing []error
+	if o.Active != nil {
+		missing = policyset.MissingData(o.Active.Entry.Policy)
+	}
 	switch {
 	case o.Active == nil && o.Broken == nil:
 		return no(v1alpha1.ReasonNeverActive, "no version of it has been active yet, because its tests fail; it evaluates nothing")
@@ -138,28 +142,14 @@ func active(o *observation) metav1.Condition {
 			why = "it does not compile"
 		}
 		return no(v1alpha1.ReasonLastGoodVersion, "generation %d is not active because %s; generation %d stays active", o.Object.Generation, why, o.Active.Generation)
-	case missingData(o) != nil:
+	case len(missing) > 0:
 		spec := o.Active.Spec
-		return no(v1alpha1.ReasonDataMissing, "%v; until then %s", missingData(o), consequence(spec.Enforcement, spec.FailureMode))
+		return no(v1alpha1.ReasonDataMissing, "%v; until then %s", missing[0], consequence(spec.Enforcement, spec.FailureMode))
 	case !o.routed:
 		return no(v1alpha1.ReasonNotRouted, "the webhook configuration does not send the requests that it applies to yet")
 	default:
 		return is(v1alpha1.ConditionActive, metav1.ConditionTrue, v1alpha1.ReasonActive, "it is active")
 	}
-}
-
-// missingData returns the first value of the cluster that the active version reads and that does not exist, as an error; nil if there is none.
-func missingData(o *observation) error {
-	policy, ok := o.Active.Entry.Policy.(interface{ Data() []rego.Binding })
-	if !ok {
-		return nil
-	}
-	for _, bound := range policy.Data() {
-		if bound.Value == nil {
-			return &rego.DataError{Binding: bound}
-		}
-	}
-	return nil
 }
 
 // consequence returns what happens to requests that a policy applies to while it cannot be evaluated.

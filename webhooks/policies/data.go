@@ -6,16 +6,11 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/internal/excerpt"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
-	"github.com/vmstencil/stencil/rego"
 )
 
 // missingData returns a warning for each value that a version reads and that does not exist. It is no reason to reject the policy: the ConfigMap may be
 // in the same files, and be stored after it.
 func missingData(entry *policyset.Entry, enforcing bool, mode v1alpha1.FailureMode) []string {
-	policy, ok := entry.Policy.(interface{ Data() []rego.Binding })
-	if !ok {
-		return nil
-	}
 	consequence := "and denies every request that it selects"
 	switch {
 	case mode == v1alpha1.FailureModeAllow:
@@ -24,11 +19,8 @@ func missingData(entry *policyset.Entry, enforcing bool, mode v1alpha1.FailureMo
 		consequence = "and finds nothing else"
 	}
 	var missing []string
-	for _, bound := range policy.Data() {
-		if bound.Value == nil {
-			err := &rego.DataError{Binding: bound}
-			missing = append(missing, excerpt.Of(fmt.Sprintf("%v. Until then the policy cannot be evaluated, %s", err, consequence), maximumWarning))
-		}
+	for _, err := range policyset.MissingData(entry.Policy) {
+		missing = append(missing, excerpt.Of(fmt.Sprintf("%v. Until then the policy cannot be evaluated, %s", err, consequence), maximumWarning))
 	}
 	return missing
 }
