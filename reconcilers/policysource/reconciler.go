@@ -118,6 +118,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.check(ctx, source, s)
 	}
 	left, problem := r.roll(ctx, source, s)
+	if errors.Is(problem, errChanged) {
+		// The change is reconciled next.
+		return reconcile.Result{}, nil
+	}
 	seen := observation{enabled: true, checked: true, failure: s.failure, problem: problem, active: s.active, left: left}
 	if err := r.write(ctx, source, seen); err != nil {
 		return reconcile.Result{}, err
@@ -246,7 +250,7 @@ func (r *Reconciler) roll(ctx context.Context, source *v1alpha1.VirtualMachinePo
 		return source.Status.Left, problem
 	}
 	left, err := r.apply(ctx, source, s, s.active)
-	if problem == nil {
+	if problem == nil || errors.Is(err, errChanged) {
 		problem = err
 	}
 	return left, problem
@@ -267,6 +271,10 @@ func (r *Reconciler) apply(ctx context.Context, source *v1alpha1.VirtualMachineP
 		}
 	}
 	for _, each := range plan.Apply {
+		// The dry runs take time: a user who deletes the source and then its policies must not get one of them back.
+		if err := r.unchanged(ctx, source); err != nil {
+			return nil, err
+		}
 		changed, err := s.applier.Apply(ctx, each)
 		if err != nil {
 			return nil, classified(err)
@@ -289,6 +297,25 @@ func (r *Reconciler) apply(ctx context.Context, source *v1alpha1.VirtualMachineP
 		}
 	}
 	return nil, nil
+}
+
+// errChanged is returned when a source is not the one any more that is reconciled.
+var errChanged = errors.New("the source was changed or deleted meanwhile")
+
+// unchanged returns errChanged if a source was deleted, or its spec has changed, since it was read.
+func (r *Reconciler) unchanged(ctx context.Context, source *v1alpha1.VirtualMachinePolicySource) error {
+	stored := &v1alpha1.VirtualMachinePolicySource{}
+	err := r.options.Reader.Get(ctx, client.ObjectKeyFromObject(source), stored)
+	if apierrors.IsNotFound(err) {
+		return errChanged
+	}
+	if err != nil {
+		return fmt.Errorf("reading VirtualMachinePolicySource %s: %w", source.Name, err)
+	}
+	if stored.UID != source.UID || stored.Generation != source.Generation || stored.DeletionTimestamp != nil {
+		return errChanged
+	}
+	return nil
 }
 
 // manifests returns the policies of an artifact as they are applied.

@@ -52,12 +52,17 @@ type world struct {
 	clock  *clocktesting.FakePassiveClock
 	// writes is their number; the one with the number broken fails.
 	writes, broken int
-	reconciler     *Reconciler
+	// before is called before each write, if it is set.
+	before     func()
+	reconciler *Reconciler
 }
 
 var errBroken = errors.New("the connection is lost")
 
 func (w *world) write() error {
+	if w.before != nil {
+		w.before()
+	}
 	if w.writes++; w.writes == w.broken {
 		return errBroken
 	}
@@ -247,5 +252,35 @@ func TestWhatIsAppliedRemains(t *testing.T) {
 	w.wants("Applied a=sha256:old b=sha256:new")
 	if left := w.source().Status.Left; !slices.Equal(left, []string{"a"}) {
 		t.Errorf("left are %v", left)
+	}
+}
+
+// TestADeletedSourceAppliesNothing deletes or suspends a source during the dry runs of its policies.
+func TestADeletedSourceAppliesNothing(t *testing.T) {
+	for name, change := range map[string]func(w *world, source *v1alpha1.VirtualMachinePolicySource) error{
+		"deleted": func(w *world, source *v1alpha1.VirtualMachinePolicySource) error {
+			return w.client.Delete(context.WithoutCancel(t.Context()), source)
+		},
+		"changed": func(w *world, source *v1alpha1.VirtualMachinePolicySource) error {
+			source.Spec.Suspended, source.Generation = true, source.Generation+1
+			return w.client.Update(context.WithoutCancel(t.Context()), source)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, v1alpha1.VirtualMachinePolicySourceSpec{})
+			w.publish(made("sha256:new", "a", "b"))
+			w.before = func() {
+				w.before = nil
+				if err := change(w, w.source()); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := w.reconcile(); err != nil {
+				t.Fatal(err)
+			}
+			if w.writes != 2 {
+				t.Errorf("there were %d writes instead of two dry runs", w.writes)
+			}
+		})
 	}
 }

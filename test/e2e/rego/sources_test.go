@@ -113,7 +113,10 @@ func becomesReady(t *testing.T, name, words string) {
 	})
 }
 
+// noSources deletes the sources and then their policies when the test ends. Called last, it runs before a policy that the test has applied is deleted,
+// which a source would restore.
 func noSources(t *testing.T) {
+	t.Helper()
 	t.Cleanup(func() {
 		must(t, "", "delete", "vmpolsrc", "--all")
 		must(t, "", "delete", "vmpol", "--selector=stencil.kubevirt.io/policy-source")
@@ -209,9 +212,9 @@ func TestPolicySources(t *testing.T) {
 func TestAPolicySourceTakesNoPolicyOver(t *testing.T) {
 	registry := images.Start()
 	t.Cleanup(registry.Close)
-	noSources(t)
 	team := newPublisher(t, registry.Address()+"/team/policies")
 	applied(t, "source-own", "match: {objectSelector: {matchLabels: {test: own}}}", denies("own"))
+	noSources(t)
 	digest := team.push(t, "latest", map[string]string{
 		"own.yaml": policy("source-own", "enforcement: Audit", denies("own")), "new.yaml": policy("source-new", "enforcement: Audit", denies("new")),
 	})

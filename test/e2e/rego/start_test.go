@@ -3,6 +3,7 @@ package rego_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -63,7 +64,7 @@ func TestAManagerIsNotReadyBeforeAllPoliciesAreCompiled(t *testing.T) {
 	}
 	for _, want := range []string{fmt.Sprintf(`stencil_policies{state="active"} %d`, many), "stencil_policy_cache_synced 1"} {
 		if !strings.Contains(metrics, want+"\n") {
-			t.Errorf("ready, and the metrics lack %q", want)
+			t.Errorf("ready, and the metrics lack %q:\n%s", want, regexp.MustCompile(`(?m)^stencil_polic(ies|y_cache).*`).FindAllString(metrics, -1))
 		}
 	}
 	awaitDenial(t, "number-499", "no number-499 here")
