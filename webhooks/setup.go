@@ -214,6 +214,7 @@ func Setup(mgr manager.Manager, o Options) error {
 					Namespaces:      o.Approvals,
 					Templates:       o.Templates,
 					Instancetypes:   o.Instancetypes.Cached(),
+					Exceptions:      o.Exceptions,
 					Clock:           clock.RealClock{},
 				},
 			}),

@@ -124,7 +124,7 @@ func (p *policing) evaluate(ctx context.Context, object map[string]any, namespac
 	decision := p.evaluator.Evaluate(ctx, entries, input)
 	policyinput.Redact(&decision)
 	policyinput.AddUnresolved(&decision, entries, unresolved)
-	c.Except(&decision, p.exceptions)
+	c.Except(&decision, p.exceptions, p.now)
 	return rulings(entries, decision)
 }
 

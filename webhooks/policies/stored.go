@@ -41,6 +41,9 @@ type Templates interface {
 	Get(namespace, name string) *templatecache.Template
 }
 
+// Exceptions are the exceptions from policies; an exceptioncache.Cache implements it.
+type Exceptions interface{ Set() *policyset.Exceptions }
+
 // Sampler tries policies on stored VirtualMachines.
 type Sampler struct {
 	VirtualMachines VirtualMachines
@@ -48,7 +51,9 @@ type Sampler struct {
 	Templates       Templates
 	// Instancetypes must not wait for objects that do not exist.
 	Instancetypes sizing.Resolver
-	Clock         clock.PassiveClock
+	// Exceptions are those of stored VirtualMachines; nil has none.
+	Exceptions Exceptions
+	Clock      clock.PassiveClock
 }
 
 // sample is the result of a trial.
@@ -133,13 +138,22 @@ func (s *Sampler) one(ctx context.Context, found *sample, v *versions, operation
 		return // it took too long
 	}
 	found.evaluated++
+	s.except(c, &decision)
 	effect := effectOf(&decision)
 	if effect == nothing {
 		return
 	}
-	if before := v.evaluator.Evaluate(ctx, v.active.Matching(c.Query()), input); effectOf(&before) < effect {
+	before := v.evaluator.Evaluate(ctx, v.active.Matching(c.Query()), input)
+	if s.except(c, &before); effectOf(&before) < effect {
 		found.effect = effect
 		found.found = append(found.found, name)
+	}
+}
+
+// except applies the exceptions that do not depend on a user.
+func (s *Sampler) except(c *policyinput.Case, decision *policyset.Decision) {
+	if s.Exceptions != nil {
+		c.Except(decision, s.Exceptions.Set(), c.Request.Time)
 	}
 }
 

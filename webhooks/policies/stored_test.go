@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -110,6 +111,19 @@ func reading(t *testing.T) *policyset.Entry {
 	return &policyset.Entry{Policy: policy.WithData([]rego.Binding{{Name: "word", Missing: "ConfigMap stencil/a does not exist; create it with the key b"}})}
 }
 
+// exceptions implements Exceptions.
+type exceptions []*policyset.Exception
+
+func (e exceptions) Set() *policyset.Exceptions { return policyset.NewExceptions(e) }
+
+// excepting returns an exception from policy one for a VM of namespace ns-1.
+func excepting(name string, expires time.Time, subjects ...v1alpha1.Subject) *policyset.Exception {
+	object := &v1alpha1.PolicyException{}
+	object.Name = "legacy"
+	object.Spec = v1alpha1.PolicyExceptionSpec{Policies: []string{"one"}, Namespaces: []string{"ns-1"}, Names: []string{name}, Subjects: subjects, ExpiresAt: metav1.NewTime(expires)}
+	return policyset.NewException(object)
+}
+
 func TestAPolicyIsTried(t *testing.T) {
 	const fails = `deny contains "x" if to_number(input.object.metadata.labels.number) > to_number(substring(input.object.metadata.labels.number, 1, 1))`
 	const store = "\nmetadata.annotations: to store it all the same, set stencil.kubevirt.io/store-failing to \"true\""
@@ -125,9 +139,11 @@ func TestAPolicyIsTried(t *testing.T) {
 		e.Enforcement = policyset.EnforcementAudit
 		return e
 	}
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for _, tc := range []struct {
 		name        string
 		cluster     cluster
+		exceptions  exceptions
 		trial       policycache.Trial
 		enforcement v1alpha1.Enforcement
 		forced      bool
@@ -147,6 +163,16 @@ func TestAPolicyIsTried(t *testing.T) {
 		{
 			name: "what the active version denies is not new", cluster: cluster{vms: 20}, trial: policycache.Trial{Entry: moreThan(t, 15), Active: moreThan(t, 17)},
 			warns: []string{"this version newly denies 2 of all 20 stored VirtualMachines that the policy selects, if they were created now: ns-1/vm-16, ns-1/vm-17"},
+		},
+		{
+			name: "what an exception allows is not denied", cluster: cluster{vms: 20}, trial: policycache.Trial{Entry: moreThan(t, 17)},
+			exceptions: exceptions{excepting("vm-18", noon.Add(time.Second))},
+			warns:      []string{"this version newly denies 1 of all 20 stored VirtualMachines that the policy selects, if they were created now: ns-1/vm-19"},
+		},
+		{
+			name: "exceptions that have ended and those of users do not count", cluster: cluster{vms: 20}, trial: policycache.Trial{Entry: moreThan(t, 17)},
+			exceptions: exceptions{excepting("vm-18", noon), excepting("vm-19", noon.Add(time.Hour), v1alpha1.Subject{Kind: "User", Name: "ada"})},
+			warns:      []string{"this version newly denies 2 of all 20 stored VirtualMachines that the policy selects, if they were created now: ns-1/vm-18, ns-1/vm-19"},
 		},
 		{
 			name: "what the active version only records is", cluster: cluster{vms: 20}, trial: policycache.Trial{Entry: moreThan(t, 17), Active: audits(moreThan(t, 17))},
@@ -234,7 +260,7 @@ func TestAPolicyIsTried(t *testing.T) {
 			there := tc.cluster
 			handler := New(Options{Policies: &engine{trial: tc.trial}, Permissions: &there, Sampler: &Sampler{
 				VirtualMachines: &there, Namespaces: &there, Templates: &there, Instancetypes: &there,
-				Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)),
+				Exceptions: tc.exceptions, Clock: clocktesting.NewFakePassiveClock(noon),
 			}})
 			r := request(admissionv1.Create, manifest("x", func(p *v1alpha1.VirtualMachinePolicy) {
 				p.Spec.Enforcement = tc.enforcement

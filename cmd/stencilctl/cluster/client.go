@@ -31,6 +31,9 @@ type Client struct {
 // PageSize is how many objects of a list are requested at a time.
 const PageSize = 250
 
+// ErrNotServed is the error of List for a resource that the cluster does not serve.
+var ErrNotServed = errors.New("the cluster does not serve")
+
 // List visits all objects of a resource in the client's namespace.
 func (c *Client) List(ctx context.Context, resource schema.GroupVersionResource, selector string, visit func(object map[string]any) error) error {
 	for token := ""; ; {
@@ -56,7 +59,7 @@ func (c *Client) List(ctx context.Context, resource schema.GroupVersionResource,
 		}
 		switch {
 		case apierrors.IsNotFound(err):
-			return cli.Cluster(fmt.Errorf("the cluster does not serve %s", resource.GroupResource()))
+			return cli.Cluster(fmt.Errorf("%w %s", ErrNotServed, resource.GroupResource()))
 		case err != nil:
 			return cli.Cluster(fmt.Errorf("listing %s: %w", resource.GroupResource(), err))
 		}

@@ -88,7 +88,8 @@ func (s *Context) Case(ctx context.Context, kind string, object map[string]any) 
 	return c
 }
 
-func (s *Context) miss(what string, err error) {
+// Miss adds what could not be read to Missing.
+func (s *Context) Miss(what string, err error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.missing = append(s.missing, fmt.Sprintf("%s: %v", what, err))
@@ -100,7 +101,7 @@ func (s *Context) Namespace(ctx context.Context, name string, labels map[string]
 		n := rego.Namespace{Name: name, Labels: map[string]string{corev1.LabelMetadataName: name}}
 		var read corev1.Namespace
 		if err := s.read(ctx, namespaces, "", name, &read); err != nil {
-			s.miss("labels of namespace "+name, err)
+			s.Miss("labels of namespace "+name, err)
 		} else {
 			n.Labels, n.Annotations = read.Labels, read.Annotations
 		}
@@ -122,7 +123,7 @@ func (s *Context) template(ctx context.Context, at machine.Reference) *templatec
 		case errors.Is(err, errMissing):
 			return nil
 		case err != nil:
-			s.miss("template "+at.String(), err)
+			s.Miss("template "+at.String(), err)
 			return nil
 		default:
 			return templatecache.Compile(&read)

@@ -19,10 +19,12 @@ const policyTimeout = 10 * time.Second
 
 // engine holds compiled policies.
 type engine struct {
-	set       *policyset.Set
-	compiled  map[string]*rego.Policy
-	limits    map[string]time.Duration
-	evaluator *policyset.Evaluator
+	set      *policyset.Set
+	compiled map[string]*rego.Policy
+	limits   map[string]time.Duration
+	// exceptions are those from the policies; nil has none.
+	exceptions *policyset.Exceptions
+	evaluator  *policyset.Evaluator
 }
 
 // newEngine compiles policies, and gives them the values of ConfigMaps that they read. It prints their problems.
@@ -88,6 +90,7 @@ func (e *engine) evaluate(ctx context.Context, c *policyinput.Case, resolver siz
 	}
 	decision := e.evaluator.Evaluate(ctx, entries, input)
 	policyinput.AddUnresolved(&decision, entries, unresolved)
+	c.Except(&decision, e.exceptions, exceptionTime(c.Request.Time))
 	v.take(decision)
 	for i := range v.Policies {
 		selected := &v.Policies[i]

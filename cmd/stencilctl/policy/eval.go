@@ -12,12 +12,13 @@ import (
 
 // evaluation is the command eval.
 type evaluation struct {
-	streams  cli.Streams
-	sources  sources
-	data     data
-	requests requests
-	decision string
-	format   *cli.Format
+	streams    cli.Streams
+	sources    sources
+	data       data
+	exceptions exceptions
+	requests   requests
+	decision   string
+	format     *cli.Format
 }
 
 func newEval(streams cli.Streams) *cobra.Command {
@@ -30,6 +31,9 @@ func newEval(streams cli.Streams) *cobra.Command {
 Each VirtualMachine and VirtualMachineTemplate, and each request, import and export of one, in the files is evaluated by the policies that
 select it with match, as if it were created. A VirtualMachine that names a template is rendered first, if a file contains the
 template. The command fails if a request would be denied.
+
+With --exception, violations that PolicyExceptions allow are listed as such, and deny nothing. Those with subjects apply to
+the user that --user and --group give; without one, they do not apply.
 
 With --decision, requests are taken from lines of the decision log instead, and the outcome is compared with the one in
 the log. Values that the log masks may change the outcome; the output lists them.`,
@@ -47,9 +51,11 @@ the log. Values that the log masks may change the outcome; the output lists them
 	}
 	e.sources.register(command)
 	e.data.register(command)
+	e.exceptions.register(command)
 	e.requests.register(command)
 	command.Flags().StringVar(&e.decision, "decision", "", "file with lines of the decision log, to be decided again")
 	command.MarkFlagsMutuallyExclusive("decision", "filename")
+	command.MarkFlagsMutuallyExclusive("decision", "exception")
 	e.format.Register(command, "output", "o")
 	return command
 }
@@ -71,10 +77,15 @@ func (e *evaluation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	excepting, err := e.exceptions.read(reader)
+	if err != nil {
+		return err
+	}
 	engine, err := newEngine(ctx, e.streams, policies, given)
 	if err != nil {
 		return err
 	}
+	engine.exceptions = allowing(nil, excepting)
 	results := []result{}
 	err = e.requests.each(ctx, fixture, func(c *offline.Case) error {
 		v, err := engine.evaluate(ctx, &c.Case, fixture)

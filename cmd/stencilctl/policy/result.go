@@ -21,11 +21,13 @@ type result struct {
 	Allowed  bool        `json:"allowed"`
 	Denials  []violation `json:"denials,omitempty"`
 	// NewlyDenied are the denials that the policies in a cluster do not come to, NoLongerDenied those of theirs that these policies do not come to.
-	NewlyDenied    []violation       `json:"newlyDenied,omitempty"`
-	NoLongerDenied []violation       `json:"noLongerDenied,omitempty"`
-	Warnings       []violation       `json:"warnings,omitempty"`
-	Audited        []violation       `json:"audited,omitempty"`
-	Policies       []evaluatedPolicy `json:"policies,omitempty"`
+	NewlyDenied    []violation `json:"newlyDenied,omitempty"`
+	NoLongerDenied []violation `json:"noLongerDenied,omitempty"`
+	Warnings       []violation `json:"warnings,omitempty"`
+	Audited        []violation `json:"audited,omitempty"`
+	// Excepted are the violations that PolicyExceptions allow.
+	Excepted []excepted        `json:"excepted,omitempty"`
+	Policies []evaluatedPolicy `json:"policies,omitempty"`
 	// NotAsked are the policies that do not match the request.
 	NotAsked []string `json:"notAsked,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
@@ -52,6 +54,14 @@ type violation struct {
 	Failure bool `json:"failure,omitempty"`
 }
 
+// excepted is a violation that an exception allows.
+type excepted struct {
+	violation
+	Exception string `json:"exception"`
+	// Expires is when the exception ends, in RFC 3339.
+	Expires string `json:"expiresAt"`
+}
+
 // evaluatedPolicy is a policy that was evaluated.
 type evaluatedPolicy struct {
 	Name         string                `json:"name"`
@@ -64,6 +74,9 @@ type evaluatedPolicy struct {
 
 func (v *result) take(d policyset.Decision) {
 	v.Denials, v.Warnings, v.Audited = violations(d.Denials), violations(d.Warnings), violations(d.Audited)
+	for _, e := range d.Excepted {
+		v.Excepted = append(v.Excepted, excepted{violations([]policyset.Violation{e.Violation})[0], e.Exception.Name, e.Exception.End()})
+	}
 	v.Allowed = len(d.Denials) == 0
 	for _, e := range d.Evaluations {
 		one := evaluatedPolicy{Name: e.Policy, Digest: e.Digest, Enforcement: e.Enforcement, Outcome: e.Result, Microseconds: e.Duration.Microseconds()}
@@ -118,6 +131,10 @@ func (v *result) print(w io.Writer, streams cli.Streams) {
 	printViolations(w, streams, cli.Red, "deny", v.Denials)
 	printViolations(w, streams, cli.Yellow, "warn", v.Warnings)
 	printViolations(w, streams, cli.Cyan, "audit", v.Audited)
+	for i := range v.Excepted {
+		one := &v.Excepted[i]
+		fmt.Fprintf(w, "  %s by PolicyException %s until %s: %s\n", streams.Paint(cli.Cyan, "excepted"), one.Exception, one.Expires, one.text())
+	}
 	for _, note := range v.Notes {
 		fmt.Fprintf(w, "  %s %s\n", streams.Paint(cli.Faint, "note"), note)
 	}

@@ -23,15 +23,16 @@ import (
 
 // simulation is the command simulate.
 type simulation struct {
-	streams  cli.Streams
-	sources  sources
-	data     data
-	cluster  cluster.Flags
-	policies []string
-	selector string
-	against  bool
-	time     time.Time
-	format   *cli.Format
+	streams    cli.Streams
+	sources    sources
+	data       data
+	exceptions exceptions
+	cluster    cluster.Flags
+	policies   []string
+	selector   string
+	against    bool
+	time       time.Time
+	format     *cli.Format
 }
 
 func newSimulate(streams cli.Streams) *cobra.Command {
@@ -43,8 +44,11 @@ func newSimulate(streams cli.Streams) *cobra.Command {
 
 Every object of the kinds in the policies is evaluated as if it were created now: in the namespace of the kubeconfig's
 context, in another one (-n), or in all (-A). The user of the request is unknown, so subjects in the policies' match are
-ignored. Reading needs permission to list the objects, and to get namespaces, templates, instance types, preferences and
-ControllerRevisions; the output lists what cannot be read.
+ignored. Reading needs permission to list the objects and PolicyExceptions, and to get namespaces, templates, instance types,
+preferences and ControllerRevisions; the output lists what cannot be read.
+
+The PolicyExceptions of the cluster are applied, except those with subjects, and those in files (--exception), of which one
+replaces that of the same name. Violations that they allow are counted as such, and the command does not fail for them.
 
 With --against-current the policies of the same names in the cluster are evaluated, too, and the output is about the
 difference: what would newly be denied, which is also what the command fails for, and what would no longer be denied.
@@ -59,6 +63,7 @@ terminal a line on the standard error shows how many were evaluated.`,
 	}
 	s.sources.register(command)
 	s.data.register(command)
+	s.exceptions.register(command)
 	command.Flags().StringSliceVarP(&s.policies, "policy", "p", nil, "files or folders with policies")
 	command.Flags().StringVarP(&s.selector, "selector", "l", "", "labels of the objects, as kubectl takes them")
 	command.Flags().BoolVar(&s.against, "against-current", false, "compare with the policies of the same names in the cluster")
@@ -75,6 +80,8 @@ type simulated struct {
 	Denied    int `json:"denied"`
 	Warned    int `json:"warned"`
 	Audited   int `json:"audited"`
+	// Excepted is the number of objects of which exceptions allow all violations.
+	Excepted int `json:"excepted"`
 	// NewlyDenied and NoLongerDenied are the numbers of objects that would be denied now, or were, and not by the policies in the cluster.
 	NewlyDenied    *int     `json:"newlyDenied,omitempty"`
 	NoLongerDenied *int     `json:"noLongerDenied,omitempty"`
@@ -99,6 +106,10 @@ func (s *simulation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	excepting, err := s.exceptions.read(reader)
+	if err != nil {
+		return err
+	}
 	given, err := newEngine(ctx, s.streams, policies, data)
 	if err != nil {
 		return err
@@ -117,20 +128,31 @@ func (s *simulation) run(ctx context.Context) error {
 		found.NewlyDenied, found.NoLongerDenied = new(int), new(int)
 	}
 	from := cluster.NewContext(client)
+	stored, err := storedExceptions(ctx, client)
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		from.Miss("PolicyExceptions", err)
+	}
+	given.exceptions = allowing(stored, excepting)
+	if current != nil {
+		current.exceptions = given.exceptions
+	}
 	progress := files.NewMeter(s.streams, "objects evaluated:", 0)
 	defer progress.End()
-	type stored struct {
+	type subject struct {
 		kind   string
 		object map[string]any
 	}
-	err = inOrder(ctx, func(ctx context.Context, add func(stored) error) error {
+	err = inOrder(ctx, func(ctx context.Context, add func(subject) error) error {
 		for _, kind := range given.kinds() {
-			if err := client.List(ctx, resourcesOf[kind], s.selector, func(object map[string]any) error { return add(stored{kind, object}) }); err != nil {
+			if err := client.List(ctx, resourcesOf[kind], s.selector, func(object map[string]any) error { return add(subject{kind, object}) }); err != nil {
 				return err
 			}
 		}
 		return nil
-	}, func(ctx context.Context, one stored) (result, error) {
+	}, func(ctx context.Context, one subject) (result, error) {
 		v, err := s.evaluate(ctx, given, from, one.kind, one.object)
 		if err == nil && current != nil {
 			var before result
@@ -266,6 +288,8 @@ func (s *simulation) take(found *simulated, v result, progress *files.Meter) {
 		found.Warned++
 	case len(v.Audited) > 0:
 		found.Audited++
+	case len(v.Excepted) > 0:
+		found.Excepted++
 	default:
 		if !v.compared {
 			return
@@ -303,8 +327,11 @@ func (s *simulation) print(found *simulated) error {
 		fmt.Fprintf(s.streams.Out, "%s evaluated: %d would newly be denied, %d no longer, %d would be denied in all\n",
 			cli.Count(found.Evaluated, "object was", "objects were"), *found.NewlyDenied, *found.NoLongerDenied, found.Denied)
 	case s.format.Is(cli.Table):
-		fmt.Fprintf(s.streams.Out, "%s evaluated: %d would be denied, %d warned about, %d only recorded\n",
-			cli.Count(found.Evaluated, "object was", "objects were"), found.Denied, found.Warned, found.Audited)
+		fmt.Fprintf(s.streams.Out, "%s evaluated: %d would be denied, %d warned about, %d only recorded", cli.Count(found.Evaluated, "object was", "objects were"), found.Denied, found.Warned, found.Audited)
+		if found.Excepted > 0 {
+			fmt.Fprintf(s.streams.Out, ", %d excepted", found.Excepted)
+		}
+		fmt.Fprintln(s.streams.Out)
 	default:
 		err = s.format.Write(s.streams.Out, found)
 	}

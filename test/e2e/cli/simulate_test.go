@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -187,7 +188,8 @@ func TestSimulate(t *testing.T) {
 		}
 		harness.Grant(t, plane, user, "shop", rule)
 		got := simulate(t, user, 0, "-n", "shop")
-		if got.Evaluated != 4 || len(got.Missing) != 1 || !strings.HasPrefix(got.Missing[0], "labels of namespace shop: ") {
+		if got.Evaluated != 4 || len(got.Missing) != 2 || !strings.HasPrefix(got.Missing[0], "PolicyExceptions: listing policyexceptions.stencil.kubevirt.io: ") ||
+			!strings.HasPrefix(got.Missing[1], "labels of namespace shop: ") {
 			t.Errorf("%+v", got)
 		}
 		simulate(t, user, 3, "-A")
@@ -202,6 +204,48 @@ func TestSimulate(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+}
+
+// Exceptions of the cluster and of files are applied, except those for certain users.
+func TestSimulateAppliesExceptions(t *testing.T) {
+	plane := shared.Plane(t)
+	namespace := harness.Namespace(t, plane, "excepted")
+	name := "sizes-of-" + namespace
+	source := "package sizes\n\ndeny contains \"too large\" if input.object.spec.template.spec.domain.cpu.cores > 4\n"
+	policy := write(t, "p.yaml", gen.Manifest(gen.Policy(name, source, gen.Spec(`match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+namespace+`}}}`))))
+	apply(t, gen.Manifest(vm(namespace, "small", cores(2)), vm(namespace, "large", cores(8)), vm(namespace, "huge", cores(16))))
+	until := time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
+	exception := func(name, more string) string {
+		return fmt.Sprintf("apiVersion: stencil.kubevirt.io/v1alpha1\nkind: PolicyException\nmetadata: {name: %s}\nspec: {policies: [sizes-of-%s], namespaces: [%s], reason: a test, expiresAt: %q, %s}\n",
+			name, namespace, namespace, until, more)
+	}
+	stored, of := namespace+"-stored", namespace+"-user"
+	apply(t, exception(stored, "names: [large]"))
+	apply(t, exception(of, "names: [huge], subjects: [{kind: User, name: ada}]"))
+	t.Cleanup(func() { harness.Must(t, plane, nil, "", "delete", "policyexception", stored, of) })
+	large := "VirtualMachine " + namespace + "/large (CREATE): allowed\n  excepted by PolicyException " + stored + " until " + until + ": " + name + " (medium): too large\n  " + name + ": deny\n"
+	huge := "VirtualMachine " + namespace + "/huge (CREATE): denied\n  deny " + name + " (medium): too large\n  " + name + ": deny\n"
+	for _, tc := range []struct {
+		name, file string
+		code       int
+		want       string
+	}{
+		{"those of the cluster", "", 1, huge + large + "3 objects were evaluated: 1 would be denied, 0 warned about, 0 only recorded, 1 excepted\n"},
+		{"another one", exception("other", "names: ['*']"), 0, strings.Replace(huge, "denied\n  deny", "allowed\n  excepted by PolicyException other until "+until+":", 1) +
+			large + "3 objects were evaluated: 0 would be denied, 0 warned about, 0 only recorded, 2 excepted\n"},
+		{"instead of the stored one", exception(stored, "names: [small]"), 1, huge + strings.ReplaceAll(huge, "/huge", "/large") + "3 objects were evaluated: 2 would be denied, 0 warned about, 0 only recorded\n"},
+	} {
+		arguments := []string{"policy", "simulate", "-n", namespace, "-p", policy}
+		if tc.file != "" {
+			arguments = append(arguments, "--exception", write(t, "exception.yaml", tc.file))
+		}
+		if got := run(t, plane.Admin(), arguments...); got.code != tc.code || got.output != tc.want {
+			t.Errorf("%s: exit code %d, want %d:\n%s\nwant:\n%s%s", tc.name, got.code, tc.code, got.output, tc.want, got.problems)
+		}
+		if got := run(t, plane.Admin(), append(arguments, "--against-current")...); tc.code == 0 && got.code != 0 {
+			t.Errorf("%s, against the policies of the cluster: exit code %d:\n%s%s", tc.name, got.code, got.output, got.problems)
+		}
+	}
 }
 
 // A policy is compared with the one of its name in the cluster.

@@ -146,7 +146,7 @@ func (e *Evaluator) except(c *policyinput.Case, decision *policyset.Decision) {
 	if e.options.Exceptions == nil {
 		return
 	}
-	c.Except(decision, e.options.Exceptions.Set())
+	c.Except(decision, e.options.Exceptions.Set(), c.Request.Time)
 	if len(decision.Excepted) > 0 && len(decision.Denials) == 0 && !c.Request.DryRun {
 		e.options.Exceptions.Used(decision.Excepted)
 	}
