@@ -3,12 +3,12 @@
 package images
 
 import (
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -30,19 +30,44 @@ type Registry struct {
 	refused atomic.Int64
 }
 
-// Start starts an empty registry.
+// Start starts an empty registry, which serves HTTP to everyone.
 func Start() *Registry {
 	r := &Registry{}
+	r.server = httptest.NewServer(r.handler("", ""))
+	return r
+}
+
+// StartPrivate starts an empty registry, which serves HTTPS to a user with a password.
+func StartPrivate(user, password string) *Registry {
+	r := &Registry{}
+	r.server = httptest.NewUnstartedServer(r.handler(user, password))
+	// Clients that do not trust the certificate are part of tests.
+	r.server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	r.server.StartTLS()
+	return r
+}
+
+// Certificate is the certificate of a private registry in PEM, which is its own authority.
+func (r *Registry) Certificate() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.server.Certificate().Raw})
+}
+
+// handler serves the registry to a user, to everyone if the name is empty.
+func (r *Registry) handler(user, password string) http.Handler {
 	serve := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if r.down.Load() {
 			r.refused.Add(1)
 			http.Error(w, "this registry is down", http.StatusServiceUnavailable)
 			return
 		}
+		if name, given, _ := request.BasicAuth(); user != "" && (name != user || given != password) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+			http.Error(w, "a user and a password are required", http.StatusUnauthorized)
+			return
+		}
 		serve.ServeHTTP(w, request)
-	}))
-	return r
+	})
 }
 
 // Down makes the registry fail all requests until Up, which returns how many there were.
@@ -58,7 +83,7 @@ func (r *Registry) Up() int64 {
 func (r *Registry) Close() { r.server.Close() }
 
 // Address returns the host and the port of the registry.
-func (r *Registry) Address() string { return strings.TrimPrefix(r.server.URL, "http://") }
+func (r *Registry) Address() string { return r.server.Listener.Addr().String() }
 
 // Push pushes a new image, which these tags then name, and returns its digest.
 func (r *Registry) Push(repository string, tags ...string) (string, error) {

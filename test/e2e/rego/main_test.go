@@ -55,7 +55,7 @@ func (c *cluster) start(ctx context.Context) (err error) {
 		return err
 	}
 	release := install.Options{ManagerURL: c.service.URL(), Values: map[string]any{
-		"policySources": map[string]any{"enabled": true, "allowedNetworks": []any{"127.0.0.0/8"}, "readable": []any{map[string]any{"kind": "Secret", "name": "registry"}}},
+		"policySources": map[string]any{"enabled": true, "allowedNetworks": []any{"127.0.0.0/8"}, "readable": []any{map[string]any{"kind": "Secret", "name": "registry"}, map[string]any{"kind": "ConfigMap", "name": "authority"}}},
 	}}
 	if err := install.Chart(ctx, c.Plane, release); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package rego_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/images"
+	"github.com/vmstencil/stencil/test/install"
 )
 
 // publisher pushes artifacts with oras and signs them with cosign, as docs/policies/sources.md shows.
@@ -22,6 +24,8 @@ type publisher struct {
 	tools      map[string]string
 	folder     string
 	repository string
+	// connect are flags of oras for the registry, environment variables of cosign.
+	connect, environment []string
 }
 
 func newPublisher(t *testing.T, repository string) *publisher {
@@ -30,7 +34,7 @@ func newPublisher(t *testing.T, repository string) *publisher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &publisher{tools, t.TempDir(), repository}
+	p := &publisher{tools: tools, folder: t.TempDir(), repository: repository, connect: []string{"--plain-http"}}
 	p.run(t, "cosign", "generate-key-pair")
 	return p
 }
@@ -39,7 +43,7 @@ func (p *publisher) run(t *testing.T, tool string, arguments ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), p.tools[tool], arguments...)
 	command.Dir = p.folder
-	command.Env = append(os.Environ(), "COSIGN_PASSWORD=", "HOME="+p.folder)
+	command.Env = append(append(os.Environ(), "COSIGN_PASSWORD=", "HOME="+p.folder), p.environment...)
 	output, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", tool, strings.Join(arguments, " "), err, output)
@@ -51,7 +55,7 @@ func (p *publisher) run(t *testing.T, tool string, arguments ...string) string {
 // push pushes files, whose names are the keys, as one artifact, and returns its digest.
 func (p *publisher) push(t *testing.T, tag string, files map[string]string) string {
 	t.Helper()
-	arguments := []string{"push", "--plain-http", "--artifact-type", "application/vnd.stencil.policies.v1", p.repository + ":" + tag}
+	arguments := append(append([]string{"push"}, p.connect...), "--artifact-type", "application/vnd.stencil.policies.v1", p.repository+":"+tag)
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(p.folder, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -240,4 +244,59 @@ func TestAPolicySourceTakesNoPolicyOver(t *testing.T) {
 	becomesReady(t, "team", "False CheckFailed: spec.secretRef: Secret stencil-system/other must not be read: add it to the chart's value policySources.readable; 2 policies of "+digest+" remain")
 	must(t, "", "patch", "vmpolsrc", "team", "--type=merge", "-p", `{"spec": {"secretRef": null}}`)
 	becomesReady(t, "team", "True Applied: 2 policies of "+digest+" are applied")
+}
+
+// dockerConfig is the configuration of Docker's client with a password for a registry.
+func dockerConfig(address, user, password string) string {
+	return fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, address, base64.StdEncoding.EncodeToString([]byte(user+":"+password)))
+}
+
+func TestAPolicySourceOfAPrivateRegistry(t *testing.T) {
+	const password = "correct-horse-battery"
+	registry := images.StartPrivate("puller", password)
+	t.Cleanup(registry.Close)
+	noSources(t)
+	team := newPublisher(t, registry.Address()+"/team/policies")
+	certificate := filepath.Join(team.folder, "registry.pem")
+	team.connect, team.environment = []string{"--ca-file", certificate}, []string{"SSL_CERT_FILE=" + certificate}
+	if err := os.Mkdir(filepath.Join(team.folder, ".docker"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"registry.pem": string(registry.Certificate()), ".docker/config.json": dockerConfig(registry.Address(), "puller", password)} {
+		if err := os.WriteFile(filepath.Join(team.folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	digest := team.push(t, "v1", map[string]string{"private.yaml": policy("source-private", "match: {objectSelector: {matchLabels: {test: private}}}", denies("private"))})
+	team.sign(t, digest)
+
+	t.Cleanup(func() {
+		must(t, "", "delete", "secret/registry", "configmap/authority", "--namespace="+install.Namespace, "--ignore-not-found")
+	})
+	secret := func(password string) {
+		t.Helper()
+		must(t, "", "delete", "secret", "registry", "--namespace="+install.Namespace, "--ignore-not-found")
+		must(t, "", "create", "secret", "docker-registry", "registry", "--namespace="+install.Namespace, "--docker-server="+registry.Address(), "--docker-username=puller", "--docker-password="+password)
+	}
+	secret("wrong-horse-battery")
+	must(t, team.source(t, "private", "v1", ", secretRef: registry, certConfigMap: authority"), "create", "-f", "-")
+	becomesReady(t, "private", "False CheckFailed: spec.certConfigMap: ConfigMap stencil-system/authority does not exist; no policy was applied yet")
+	must(t, "", "create", "configmap", "authority", "--namespace="+install.Namespace, "--from-file=registry.pem="+certificate)
+	refreshed(t, "private", "authority", "False CheckFailed: reading "+team.repository+":v1: GET https://"+registry.Address()+"/v2/team/policies/manifests/v1: unexpected status code 401 Unauthorized: a user and a password are required")
+	secret(password)
+	refreshed(t, "private", "password", "True Applied: policy source-private of "+digest+" is applied")
+	awaitDenial(t, "private", "no private here")
+
+	// Without the authority the certificate is not trusted, and nothing is sent in plain text.
+	must(t, "", "patch", "vmpolsrc", "private", "--type=merge", "-p", `{"spec": {"certConfigMap": null}}`)
+	becomesReady(t, "private", "False CheckFailed: reading "+team.repository+":v1: ")
+	if got := must(t, "", "get", "vmpolsrc", "private", "-o", ready); !strings.Contains(got, "certificate signed by unknown authority") {
+		t.Error(got)
+	}
+	everything := must(t, "", "get", "vmpolsrc", "private", "-o", "yaml") + must(t, "", "get", "events", "-A", "-o", "yaml") + stencil.first.Logs()
+	for _, word := range []string{password, "wrong-horse", base64.StdEncoding.EncodeToString([]byte("puller:" + password))} {
+		if strings.Contains(everything, word) {
+			t.Errorf("%s is in a status, an event or the log", word)
+		}
+	}
 }
