@@ -91,12 +91,17 @@ func setupPolicySources(mgr manager.Manager, o Options, statuses *statuswriter.W
 			return fmt.Errorf("making the client that applies policies of sources: %w", err)
 		}
 	}
-	return policysource.New(policysource.Options{
+	sources, err := policysource.New(policysource.Options{
 		Namespace:       o.Namespace,
 		Reader:          mgr.GetAPIReader(),
 		Account:         account,
 		AllowedNetworks: o.PolicySourceNetworks,
 		Statuses:        statuses,
 		Recorder:        mgr.GetEventRecorder("stencil-policy-source"),
-	}).SetupWithManager(mgr)
+		Registerer:      o.Registerer,
+	})
+	if err != nil {
+		return err
+	}
+	return sources.SetupWithManager(mgr)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -60,6 +61,8 @@ type Options struct {
 	Registry Registry
 	Statuses Statuses
 	Recorder events.EventRecorder
+	// Registerer receives the metrics.
+	Registerer prometheus.Registerer
 	// Clock is the real clock by default.
 	Clock clock.PassiveClock
 }
@@ -67,6 +70,7 @@ type Options struct {
 // Reconciler reconciles sources.
 type Reconciler struct {
 	options Options
+	metrics *metrics
 	mutex   sync.Mutex
 	// states are those of the sources by their names. A source is reconciled by one worker at a time.
 	states map[string]*state
@@ -86,15 +90,19 @@ type state struct {
 	applier     *policyapply.Applier
 }
 
-// New returns a Reconciler.
-func New(options Options) *Reconciler {
+// New returns a Reconciler. It fails if the metrics are registered already.
+func New(options Options) (*Reconciler, error) {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
 	if options.Registry == nil {
 		options.Registry = &artifact.Client{Allowed: options.AllowedNetworks}
 	}
-	return &Reconciler{options: options, states: map[string]*state{}}
+	r := &Reconciler{options: options, metrics: &metrics{reasons: map[string]string{}}, states: map[string]*state{}}
+	if err := options.Registerer.Register(r.metrics); err != nil {
+		return nil, fmt.Errorf("registering the metrics of policy sources: %w", err)
+	}
+	return r, nil
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -105,6 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.mutex.Lock()
 		defer r.mutex.Unlock()
 		delete(r.states, request.Name)
+		r.metrics.set(request.Name, "")
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -350,13 +359,14 @@ func permanent(err error) bool {
 // write writes the status, and an event when the reason of condition Ready changes.
 func (r *Reconciler) write(ctx context.Context, source *v1alpha1.VirtualMachinePolicySource, o observation) error {
 	next, changed := decide(source, o, r.options.Clock.Now())
+	before, after := meta.FindStatusCondition(source.Status.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionReady)
+	r.metrics.set(source.Name, after.Reason)
 	if !changed {
 		return nil
 	}
 	if err := r.options.Statuses.Apply(ctx, statuswriter.PolicySource(source), v1alpha1.FieldManagerPolicySource, next); err != nil {
 		return err
 	}
-	before, after := meta.FindStatusCondition(source.Status.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionReady)
 	if before != nil && before.Reason == after.Reason && source.Status.Digest == next.Digest {
 		return nil
 	}

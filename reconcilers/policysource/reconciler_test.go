@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -55,6 +57,20 @@ type world struct {
 	// before is called before each write, if it is set.
 	before     func()
 	reconciler *Reconciler
+	registry   *prometheus.Registry
+}
+
+// counted checks the metrics: the reason of the source, none if it is empty.
+func (w *world) counted(reason string) {
+	w.t.Helper()
+	want := ""
+	if reason != "" {
+		want = "# HELP stencil_policy_source_state 1 for the reason of condition Ready of each VirtualMachinePolicySource.\n# TYPE stencil_policy_source_state gauge\n" +
+			`stencil_policy_source_state{reason="` + reason + `",source="platform"} 1` + "\n"
+	}
+	if err := testutil.GatherAndCompare(w.registry, strings.NewReader(want)); err != nil {
+		w.t.Error(err)
+	}
 }
 
 var errBroken = errors.New("the connection is lost")
@@ -115,10 +131,15 @@ func (w *world) restart() {
 			return to.Delete(ctx, object, options...)
 		},
 	})
-	w.reconciler = New(Options{
+	w.registry = prometheus.NewRegistry()
+	var err error
+	w.reconciler, err = New(Options{
 		Namespace: "stencil-system", Reader: w.client, Account: account, Registry: w.shelf, Statuses: w,
-		Recorder: events.NewFakeRecorder(100), Clock: w.clock,
+		Recorder: events.NewFakeRecorder(100), Clock: w.clock, Registerer: w.registry,
 	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func (w *world) reconcile() error {
@@ -226,6 +247,7 @@ func TestWhatIsAppliedRemains(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.wants(tc.want)
+			w.counted(strings.Fields(tc.want)[0])
 			if got := w.source().Status.Digest; got != "sha256:old" {
 				t.Errorf("the status has %s", got)
 			}
@@ -250,9 +272,17 @@ func TestWhatIsAppliedRemains(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wants("Applied a=sha256:old b=sha256:new")
+	w.counted("Applied")
 	if left := w.source().Status.Left; !slices.Equal(left, []string{"a"}) {
 		t.Errorf("left are %v", left)
 	}
+	if err := w.client.Delete(context.WithoutCancel(t.Context()), w.source()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	w.counted("")
 }
 
 // TestADeletedSourceAppliesNothing deletes or suspends a source during the dry runs of its policies.
@@ -281,6 +311,7 @@ func TestADeletedSourceAppliesNothing(t *testing.T) {
 			if w.writes != 2 {
 				t.Errorf("there were %d writes instead of two dry runs", w.writes)
 			}
+			w.counted("")
 		})
 	}
 }

@@ -115,8 +115,11 @@ func TestPrometheusRule(t *testing.T) {
 	if got := rule.Spec.Groups[2].Rules[0]; got.Alert != "StencilOldInstancetypesStored" || got.Expr.String() != `max by (version, class) (stencil_stored_instancetypes{class!="Current"}) > 0` || got.Annotations["runbook_url"] == "" {
 		t.Errorf("alert %+v", got)
 	}
+	if got := rule.Spec.Groups[3].Rules[0]; got.Alert != "StencilPolicySourceNotReady" || got.For == nil || got.Expr.String() != `max by (source, reason) (stencil_policy_source_state{reason!~"Applied|Suspended"}) > 0` || got.Annotations["runbook_url"] == "" {
+		t.Errorf("alert %+v", got)
+	}
 	for i, want := range []string{"StencilInstallationProblem", "StencilInstallationWarning"} {
-		if got := rule.Spec.Groups[3].Rules[i]; got.Alert != want || got.For == nil || !strings.Contains(got.Expr.String(), "stencil_installation_findings") {
+		if got := rule.Spec.Groups[4].Rules[i]; got.Alert != want || got.For == nil || !strings.Contains(got.Expr.String(), "stencil_installation_findings") {
 			t.Errorf("alert %+v, want %s", got, want)
 		}
 	}
