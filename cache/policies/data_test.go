@@ -35,8 +35,8 @@ func (v *values) get() string {
 	return v.text
 }
 
-func (v *values) Synced() bool             { return v.get() != "" }
-func (v *values) Changed() <-chan struct{} { return v.changed.Changed() }
+func (v *values) Ready([]rego.Reference) bool { return v.get() != "" }
+func (v *values) Changed() <-chan struct{}    { return v.changed.Changed() }
 func (v *values) Bind(references []rego.Reference) []rego.Binding {
 	bindings := make([]rego.Binding, len(references))
 	for i, reference := range references {
