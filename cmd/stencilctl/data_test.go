@@ -2,12 +2,20 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vmstencil/stencil/cache/policydata"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/source"
 	"github.com/vmstencil/stencil/internal/testfile"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	policyinput "github.com/vmstencil/stencil/policies/input"
+	"github.com/vmstencil/stencil/rego"
 )
 
 // Values that depend on other objects of the namespace are those of the files, or are given.
@@ -56,5 +64,58 @@ data: [{name: quota, resourceQuota: {name: team}}], rego: "package p\n\ndeny con
 				}
 			}
 		})
+	}
+}
+
+// A logged decision has the numbers with which it was made, and is the same when it is made again.
+func TestReplayOfARecordWithNumbers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	testfile.Write(t, path, []byte(`{apiVersion: stencil.kubevirt.io/v1alpha1, kind: VirtualMachinePolicy, metadata: {name: limits}, spec: {
+data: [{name: all, virtualMachines: {}}], rego: "package p\n\ndeny contains sprintf(\"%d others\", [data.cluster.all.count]) if data.cluster.all.count > 0\n"}}`))
+	policies, err := (&source.Reader{}).Policies([]string{path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler, err := rego.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := compiler.Compile(t.Context(), policies[0].Spec.Definition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+	one.SetNamespace("shop")
+	one.SetName("one")
+	numbers, err := policydata.NewObjects([]*unstructured.Unstructured{one}, nil, nil).Bind(compiled.References()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := policyinput.Case{
+		Request: rego.Request{Operation: "CREATE", Kind: "VirtualMachine", Namespace: "shop", Name: "web"}, Object: map[string]any{"kind": "VirtualMachine"},
+	}
+	document := c.Document()
+	input, err := rego.NewInput(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := []policyset.Entry{{Policy: compiled.WithData([]rego.Binding{{Name: "all", Source: numbers}})}}
+	record, err := c.Record("uid-1", policyset.NewEvaluator(policyset.Options{}).Evaluate(t.Context(), entries, input), document, input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(record.Policies[0].Data[0].Value), `{"count":1,"cpus":1,"memory":0,"unknown":0}`; got != want || record.Policies[0].Data[0].Digest == "" {
+		t.Errorf("the record has %s, want %s", got, want)
+	}
+	line, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(t.TempDir(), "log")
+	testfile.Write(t, log, append(line, '\n'))
+	var out bytes.Buffer
+	code := run(t.Context(), []string{"stencilctl", "policy", "eval", "--decision", log, "-p", path, "--data", "all={count: 7}"}, cli.Streams{Out: &out, Err: &out})
+	if got := out.String(); code != cli.ExitOK || !strings.Contains(got, "1 others") || !strings.HasSuffix(got, "  the same as in the log\n") {
+		t.Errorf("exit code %d:\n%s", code, got)
 	}
 }
