@@ -16,9 +16,10 @@ const (
 	maxConstantTime  = 100 * time.Millisecond
 )
 
-// constantRules returns the names of the policy's rules that depend on its parameters and its data alone.
-func constantRules(module *ast.Module, compiler *ast.Compiler) []string {
-	depends := map[*ast.Rule]bool{}
+// constantRules returns the names of the policy's rules that depend on its parameters and its data alone, without the data that depends on the object
+// that is evaluated.
+func constantRules(module *ast.Module, compiler *ast.Compiler, perObject map[string]map[string]any) []string {
+	depends := dependencies{compiler: compiler, perObject: perObject, known: map[*ast.Rule]bool{}}
 	var (
 		result []string
 		seen   = map[string]bool{}
@@ -31,7 +32,7 @@ func constantRules(module *ast.Module, compiler *ast.Compiler) []string {
 		seen[name] = true
 		constant := true
 		for _, compiled := range compiler.GetRulesDynamicWithOpts(policyPackage.Append(ast.StringTerm(name)), ast.RulesOptions{IncludeHiddenModules: true}) {
-			constant = constant && len(compiled.Head.Ref()) == 1 && !dependsOnInput(compiled, compiler, depends)
+			constant = constant && len(compiled.Head.Ref()) == 1 && !depends.onInput(compiled)
 		}
 		if constant {
 			result = append(result, name)
@@ -40,9 +41,16 @@ func constantRules(module *ast.Module, compiler *ast.Compiler) []string {
 	return result
 }
 
-// dependsOnInput follows the references of a rule; there are no cycles.
-func dependsOnInput(rule *ast.Rule, compiler *ast.Compiler, known map[*ast.Rule]bool) bool {
-	if depends, ok := known[rule]; ok {
+// dependencies finds what rules depend on.
+type dependencies struct {
+	compiler  *ast.Compiler
+	perObject map[string]map[string]any
+	known     map[*ast.Rule]bool
+}
+
+// onInput reports whether a rule depends on the input. It follows the references of the rule; there are no cycles.
+func (d *dependencies) onInput(rule *ast.Rule) bool {
+	if depends, ok := d.known[rule]; ok {
 		return depends
 	}
 	depends := false
@@ -51,17 +59,30 @@ func dependsOnInput(rule *ast.Rule, compiler *ast.Compiler, known map[*ast.Rule]
 		case ast.Var:
 			depends = depends || value.Equal(ast.InputRootDocument.Value)
 		case ast.Ref:
+			depends = depends || d.isPerObject(value)
 			if !sandbox.IsFunctionOfPolicy(term) {
 				break
 			}
-			for _, used := range compiler.GetRulesDynamicWithOpts(value, ast.RulesOptions{IncludeHiddenModules: true}) {
-				depends = depends || used == rule || dependsOnInput(used, compiler, known)
+			for _, used := range d.compiler.GetRulesDynamicWithOpts(value, ast.RulesOptions{IncludeHiddenModules: true}) {
+				depends = depends || used == rule || d.onInput(used)
 			}
 		}
 		return depends
 	})
-	known[rule] = depends
+	d.known[rule] = depends
 	return depends
+}
+
+// isPerObject reports whether a reference may be to data that depends on the object that is evaluated.
+func (d *dependencies) isPerObject(ref ast.Ref) bool {
+	if len(d.perObject) == 0 || len(ref) < 2 || !ref[0].Equal(ast.DefaultRootDocument) || !ref[1].Equal(clusterTerm) {
+		return false
+	}
+	if len(ref) == 2 {
+		return true
+	}
+	name, constant := ref[2].Value.(ast.String)
+	return !constant || d.perObject[string(name)] != nil
 }
 
 // fold evaluates the constant rules once. Rules that fail or take long are evaluated for each input instead.

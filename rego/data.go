@@ -19,6 +19,45 @@ type Reference struct {
 	Name string
 	// ConfigMap and Key are the ConfigMap that has the value, in the namespace where Stencil is installed, and its key.
 	ConfigMap, Key string
+	// VirtualMachines are the VirtualMachines that are counted in the namespace of the object that is evaluated; nil for another value. A policy without
+	// it has the digest that it had before there were any.
+	VirtualMachines *VirtualMachines `json:",omitempty"`
+	// ResourceQuota is the name of a ResourceQuota in the namespace of the object that is evaluated; empty for another value.
+	ResourceQuota string `json:",omitempty"`
+}
+
+// VirtualMachines selects VirtualMachines.
+type VirtualMachines struct {
+	// Selector is a label selector in the syntax of the Kubernetes API, empty for all.
+	Selector string
+}
+
+// PerObject reports whether the value depends on the object that is evaluated.
+func (r Reference) PerObject() bool { return r.VirtualMachines != nil || r.ResourceQuota != "" }
+
+// schema returns the schema of the value, as in Definition.Schema.
+func (r Reference) schema() map[string]any {
+	switch {
+	case r.VirtualMachines != nil:
+		number := map[string]any{"type": "integer"}
+		return map[string]any{"type": "object", "properties": map[string]any{"count": number, "cpus": number, "memory": number, "unknown": number}}
+	case r.ResourceQuota != "":
+		quantities := map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}}
+		return map[string]any{"type": "object", "properties": map[string]any{"hard": quantities, "used": quantities}}
+	}
+	return map[string]any{}
+}
+
+// ObjectKey identifies the object that a policy evaluates.
+type ObjectKey struct {
+	// Kind is the kind in the request.
+	Kind, Namespace, Name string
+}
+
+// Source returns a value that depends on the object that is evaluated. It must be comparable and safe for concurrent use.
+type Source interface {
+	// Value returns the present value. The error is the reason why there is none, for users.
+	Value(of ObjectKey) (*Value, error)
 }
 
 // Value is the value of a Reference. It is immutable and safe for concurrent use.
@@ -68,11 +107,13 @@ type Binding struct {
 	// Value is nil if there is no value. Then Missing is the reason, and what to do.
 	Value   *Value
 	Missing string
+	// Source has the value if it depends on the object that is evaluated, see Policy.For; Value and Missing are empty then.
+	Source Source
 }
 
 // Equal reports whether two bindings have equal values, or lack them for the same reason.
 func (b Binding) Equal(other Binding) bool {
-	if b.Name != other.Name || b.Missing != other.Missing || (b.Value == nil) != (other.Value == nil) {
+	if b.Name != other.Name || b.Missing != other.Missing || b.Source != other.Source || (b.Value == nil) != (other.Value == nil) {
 		return false
 	}
 	return b.Value == nil || b.Value.digest == other.Value.digest
@@ -102,6 +143,30 @@ func (p *Policy) WithData(values []Binding) *Policy {
 	return &other
 }
 
+// For returns the policy with the values that depend on the object of an input, the same policy if it has none.
+func (p *Policy) For(in *Input) *Policy {
+	if !slices.ContainsFunc(p.data, func(b Binding) bool { return b.Source != nil }) {
+		return p
+	}
+	other := *p
+	other.data, other.cluster = slices.Clone(p.data), ast.NewObject()
+	for i := range other.data {
+		bound := &other.data[i]
+		if bound.Source != nil {
+			value, err := bound.Source.Value(in.of)
+			if *bound = (Binding{Name: bound.Name, Value: value}); err != nil {
+				bound.Value, bound.Missing = nil, err.Error()
+			} else {
+				other.dataWeight += value.weight
+			}
+		}
+		if bound.Value != nil {
+			other.cluster.Insert(ast.StringTerm(bound.Name), bound.Value.term)
+		}
+	}
+	return &other
+}
+
 // setData sets the values of the references, and what depends on them alone.
 func (p *Policy) setData(values []Binding) {
 	p.data, p.cluster, p.dataWeight = nil, ast.NewObject(), 0
@@ -123,6 +188,9 @@ func (p *Policy) setData(values []Binding) {
 func (p *Policy) dataError() error {
 	for _, bound := range p.data {
 		if bound.Value == nil {
+			if bound.Source != nil {
+				bound.Missing = "it depends on the object that is evaluated"
+			}
 			return &DataError{bound}
 		}
 	}
@@ -139,4 +207,15 @@ func referenceNames(d Definition) map[string]bool {
 		names[reference.Name] = true
 	}
 	return names
+}
+
+// perObjectSchemas returns the schemas of the values that depend on the object that is evaluated, by name.
+func perObjectSchemas(d Definition) map[string]map[string]any {
+	schemas := map[string]map[string]any{}
+	for _, reference := range d.Data {
+		if reference.PerObject() {
+			schemas[reference.Name] = reference.schema()
+		}
+	}
+	return schemas
 }

@@ -19,6 +19,7 @@ type Input struct {
 	term   *ast.Term
 	weight int
 	shared sandbox.Shared
+	of     ObjectKey
 
 	digestOnce sync.Once
 	digest     string
@@ -63,6 +64,7 @@ func NewInput(d Document) (*Input, error) {
 		"preference", preference,
 		"objects", ast.ArrayTerm(objects...))}
 	in.weight = c.weight
+	in.of = ObjectKey{Kind: cmp.Or(d.Request.RequestKind, d.Request.Kind), Namespace: d.Request.Namespace, Name: d.Request.Name}
 	return in, nil
 }
 

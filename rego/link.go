@@ -97,11 +97,11 @@ func (c *Compiler) link(text source, d Definition, kinds []string, module *ast.M
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	return newProgram(compiler, module, c.sandbox.Functions), nil
+	return newProgram(compiler, module, c.sandbox.Functions, perObjectSchemas(d)), nil
 }
 
 // newProgram makes the query of a compiled module, and releases what only the compilation needed.
-func newProgram(compiler *ast.Compiler, module *ast.Module, functions map[string]*topdown.Builtin) *program {
+func newProgram(compiler *ast.Compiler, module *ast.Module, functions map[string]*topdown.Builtin, perObject map[string]map[string]any) *program {
 	p := &program{compiler: compiler, functions: functions, rows: map[string]int{}}
 	for _, entry := range entries {
 		for _, rule := range module.Rules {
@@ -114,7 +114,7 @@ func newProgram(compiler *ast.Compiler, module *ast.Module, functions map[string
 			}
 		}
 	}
-	p.constant = constantRules(module, compiler)
+	p.constant = constantRules(module, compiler, perObject)
 	refs := make([]ast.Ref, len(p.entries))
 	for i, entry := range p.entries {
 		refs[i] = policyPackage.Append(ast.StringTerm(entry))

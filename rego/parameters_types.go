@@ -19,7 +19,7 @@ func unmarshalIntegers(text []byte, into *map[string]any) error { return json.Un
 
 // typesOfData is a module that exists while types are checked: its rules are
 // data.parameters, with a value that has the type of the schema if there is one, and
-// data.cluster, with a value of any type for each reference. OPA takes types of base
+// data.cluster, with a value for each reference, of any type if a ConfigMap has it. OPA takes types of base
 // documents from annotations only, which the parser alone can make.
 func typesOfData(schema map[string]any, references []Reference) (*ast.Module, error) {
 	text := "package types\n"
@@ -29,7 +29,7 @@ func typesOfData(schema map[string]any, references []Reference) (*ast.Module, er
 	if len(references) > 0 {
 		values := map[string]any{}
 		for _, reference := range references {
-			values[reference.Name] = map[string]any{}
+			values[reference.Name] = reference.schema()
 		}
 		text += "\ncluster := " + exemplar(map[string]any{"type": "object", "properties": values}, 0) + "\n"
 	}

@@ -39,7 +39,8 @@ func keyOf(d Definition, kinds []string, schemas [sha256.Size]byte) (programKey,
 		Schemas            []byte
 		AnyFields          bool
 		Data               map[string]bool
-	}{d.Source, kinds, names, d.Schema, parameters, schemas[:], d.AnyFields, referenceNames(d)})
+		PerObject          map[string]map[string]any
+	}{d.Source, kinds, names, d.Schema, parameters, schemas[:], d.AnyFields, referenceNames(d), perObjectSchemas(d)})
 	return sha256.Sum256(text), err == nil
 }
 

@@ -118,6 +118,13 @@ func (c *Cache) Synced() bool { return c.index.hasSynced() }
 // Revisions are ignored: they never change, and each VirtualMachine adds one.
 func (c *Cache) Changed() <-chan struct{} { return c.index.changed.Changed() }
 
+// Written returns a channel that is closed by the next change of any cached object, revisions included, and by each first list.
+func (c *Cache) Written() <-chan struct{} { return c.index.written.Changed() }
+
+// Size returns the size of the VMs with a reference to an instance type, as Resolve would find it. It does not wait, and decodes each version of an
+// instance type once.
+func (c *Cache) Size(reference sizing.Reference) (sizing.Size, error) { return c.index.size(reference) }
+
 // Resolve implements sizing.Resolver. An object and a VM that references it are often created together, and the watch may be
 // slightly behind. If the object is not in the cache, Resolve waits until the timeout.
 func (c *Cache) Resolve(ctx context.Context, reference sizing.Reference) (object map[string]any, err error) {

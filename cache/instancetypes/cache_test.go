@@ -373,3 +373,55 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("got %s", raw)
 	}
 }
+
+func TestSizes(t *testing.T) {
+	f := newTestCache(time.Millisecond)
+	f.sources[sizing.KindClusterInstancetype].Add(fixture.Object(t, small))
+	f.sources[sizing.KindInstancetype].Add(fixture.Object(t, `{metadata: {namespace: team-a, name: own}, spec: {cpu: {guest: 4}, memory: {guest: 1Gi}}}`))
+	for _, r := range []*unstructured.Unstructured{
+		revision(t, "former", "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 64}, memory: {guest: 1Ki}}`),
+		revision(t, "again", "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 64}, memory: {guest: 1Ki}}`),
+		revision(t, "empty", "u1.small", sizing.KindClusterInstancetype, `null`),
+		revision(t, "wrong", "u1.small", sizing.KindClusterInstancetype, `{cpu: many}`),
+	} {
+		f.sources[kindRevision].Add(r)
+	}
+	cluster := sizing.Reference{Kind: sizing.KindClusterInstancetype, Namespace: "team-a", Name: "u1.small"}
+	if _, err := f.Size(cluster); err == nil || err.Error() != errUnsynced.Error() {
+		t.Errorf("before the first list: %v", err)
+	}
+	f.start(t)
+	of := func(revision string, loose bool) sizing.Reference {
+		r := cluster
+		r.Revision, r.Loose = revision, loose
+		return r
+	}
+	for range 2 { // the second time from the memory
+		for _, tc := range []struct {
+			name      string
+			reference sizing.Reference
+			want      sizing.Size
+			wantError string
+		}{
+			{name: "an instance type of the cluster", reference: cluster, want: sizing.Size{CPUs: 1, Memory: 2 << 30}},
+			{name: "one of the namespace", reference: sizing.Reference{Kind: sizing.KindInstancetype, Namespace: "team-a", Name: "own"}, want: sizing.Size{CPUs: 4, Memory: 1 << 30}},
+			{name: "one of another namespace", reference: sizing.Reference{Kind: sizing.KindInstancetype, Namespace: "team-b", Name: "own"}, wantError: "it does not exist"},
+			{name: "a revision", reference: of("former", false), want: sizing.Size{CPUs: 64, Memory: 1024}},
+			{name: "one of equal content", reference: of("again", true), want: sizing.Size{CPUs: 64, Memory: 1024}},
+			{name: "a revision that does not exist", reference: of("none", false), wantError: errRevision.Error()},
+			{name: "a revision without a spec", reference: of("empty", false), wantError: "it holds a VirtualMachineClusterInstancetype without a spec"},
+			{name: "a revision that cannot be read", reference: of("wrong", false), wantError: "reading the instance type: json: cannot unmarshal string into Go struct field VirtualMachineInstancetypeSpec.cpu of type v1beta1.CPUInstancetype"},
+		} {
+			got, err := f.Size(tc.reference)
+			if got != tc.want || (err == nil) != (tc.wantError == "") || err != nil && err.Error() != tc.wantError {
+				t.Errorf("%s: got %+v, %v; want %+v, %q", tc.name, got, err, tc.want, tc.wantError)
+			}
+		}
+	}
+	written := f.Written()
+	f.sources[kindRevision].Add(revision(t, "none", "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 2}, memory: {guest: 1Ki}}`))
+	<-written
+	if got, err := f.Size(of("none", false)); err != nil || got.CPUs != 2 {
+		t.Errorf("a revision that has arrived: %+v, %v", got, err)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	instancetypeapi "kubevirt.io/api/instancetype"
+
+	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
 // entry is one object: an instance type or a preference, or a revision of one.
@@ -17,6 +19,23 @@ type entry struct {
 	// of is the name of the object that a revision was made of. content is that object, as JSON.
 	of      string
 	content unique.Handle[string]
+	// sized is the size of the VMs of an instance type. That of a revision is determined when it is needed: see index.size.
+	sized sized
+}
+
+// sized is a size, or why it is unknown.
+type sized struct {
+	sizing.Size
+	err error
+}
+
+func sizeOf(kind string, object map[string]any) (s sized) {
+	if familyOf(kind) != familyInstancetype {
+		s.err = fmt.Errorf("it is a %s", kind)
+		return s
+	}
+	s.Size, s.err = sizing.Instance(object)
+	return s
 }
 
 // wire holds the fields that are read of an instance type or a preference.
@@ -61,7 +80,8 @@ func liveEntry(kind string, o *unstructured.Unstructured) (entry, error) {
 		return entry{}, fmt.Errorf("reading %s %s: %w", kind, o.GetName(), err)
 	}
 	w.Kind = kind
-	return entry{object: w.object()}, nil
+	object := w.object()
+	return entry{object: object, sized: sizeOf(kind, object)}, nil
 }
 
 func revisionEntry(o *unstructured.Unstructured) (entry, error) {

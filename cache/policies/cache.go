@@ -211,6 +211,10 @@ func (c *Cache) process(ctx context.Context, name string) {
 	c.mutex.Unlock()
 
 	built := c.builder.build(ctx, object, active)
+	if c.isPublished() {
+		// Before, no policy is active until all values have been read.
+		c.active.binder.await(ctx, built.good)
+	}
 	if ctx.Err() != nil {
 		return
 	}
@@ -230,6 +234,12 @@ func (c *Cache) process(ctx context.Context, name string) {
 		c.queue.Add(name)
 	}
 	c.publish(changed)
+}
+
+func (c *Cache) isPublished() bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.published
 }
 
 // followSchemas queues the policies that other schemas may make valid, until ctx ends.

@@ -3,17 +3,18 @@ package policies
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/vmstencil/stencil/rego"
 )
 
 // Data are the values of the cluster that policies read; a policydata.Cache implements it.
 type Data interface {
-	// Synced reports whether the values have been read.
-	Synced() bool
-	// Changed returns a channel that is closed when a value may have changed, or Synced has.
+	// Ready reports whether everything has been read that the values of references are made of. It is read once Bind was called for them.
+	Ready([]rego.Reference) bool
+	// Changed returns a channel that is closed when a value may have changed, or Ready has.
 	Changed() <-chan struct{}
-	// Bind returns the present values of references, in their order.
+	// Bind returns the present values of references, in their order. Those that depend on the object that is evaluated have a source.
 	Bind([]rego.Reference) []rego.Binding
 }
 
@@ -22,7 +23,32 @@ type binder struct{ data Data }
 
 // ready reports whether all values have been read that a version needs.
 func (b binder) ready(v *version) bool {
-	return len(references(v)) == 0 || b.data == nil || b.data.Synced()
+	declared := references(v)
+	return len(declared) == 0 || b.data == nil || b.data.Ready(declared)
+}
+
+// readTimeout is the timeout of reading what the values of one version are made of. It is shorter than that of the webhook of policies.
+const readTimeout = 3 * time.Second
+
+// await binds a version, and waits until everything has been read that its values are made of: what no other policy needs is read when a policy first
+// declares it. After the timeout, the version has no such value until it has been read.
+func (b binder) await(ctx context.Context, v *version) {
+	if b.ready(v) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	for {
+		changed := b.data.Changed()
+		if b.bound(v); b.ready(v) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // bound returns a version with the present values, the same if it has them. It does not change it. nil has none.

@@ -19,7 +19,14 @@ import (
 type values struct {
 	mutex   sync.Mutex
 	text    string // empty before it is synced
+	calls   int    // of Bind
 	changed await.Signal
+}
+
+func (v *values) bound() int {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	return v.calls
 }
 
 func (v *values) set(text string) {
@@ -35,9 +42,12 @@ func (v *values) get() string {
 	return v.text
 }
 
-func (v *values) Synced() bool             { return v.get() != "" }
-func (v *values) Changed() <-chan struct{} { return v.changed.Changed() }
+func (v *values) Ready([]rego.Reference) bool { return v.get() != "" }
+func (v *values) Changed() <-chan struct{}    { return v.changed.Changed() }
 func (v *values) Bind(references []rego.Reference) []rego.Binding {
+	v.mutex.Lock()
+	v.calls++
+	v.mutex.Unlock()
 	bindings := make([]rego.Binding, len(references))
 	for i, reference := range references {
 		value, err := rego.NewValue(v.get())
@@ -112,5 +122,49 @@ func TestValuesOfPolicies(t *testing.T) {
 	<-changed
 	if got := finds(t, c); got != "could not be evaluated: data.cluster.word has no value: it is missing" {
 		t.Errorf("without a value: %q", got)
+	}
+}
+
+// A policy that is the first to need values waits for them: its former version stays active, and no request is denied for lack of a value.
+func TestAPolicyWaitsForItsValues(t *testing.T) {
+	compiler, err := rego.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, data := fakecache.NewFakeControllerSource(), &values{}
+	c := newCache(Options{Logger: logr.Discard(), Data: data}, source, newBuilder(compiler, time.Minute, logr.Discard()))
+	former := vmpol("a", "package p\n\ndeny contains \"former\" if true\n", 1)
+	source.Add(former)
+	fixture.Run(t, c.Start)
+	fixture.Eventually(t, c.Synced)
+	if got := finds(t, c); got != "former" {
+		t.Fatalf("got %q", got)
+	}
+	next := reading("a")
+	next.UID, next.Generation = former.UID, 2
+	source.Modify(next)
+	awaiting := time.Now()
+	fixture.Eventually(t, func() bool { return data.bound() > 0 })
+	if got := finds(t, c); got != "former" && time.Since(awaiting) < readTimeout {
+		t.Errorf("before the values are read: %q", got)
+	}
+	data.set("one")
+	fixture.Eventually(t, func() bool { return finds(t, c) == "one" })
+}
+
+// Values that are never read do not hold the policy up for ever: it is evaluated without them.
+func TestWaitingForValuesEnds(t *testing.T) {
+	compiler, err := rego.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := fakecache.NewFakeControllerSource()
+	c := newCache(Options{Logger: logr.Discard(), Data: &values{}}, source, newBuilder(compiler, time.Minute, logr.Discard()))
+	fixture.Run(t, c.Start)
+	fixture.Eventually(t, c.Synced)
+	begin := time.Now()
+	trial, err := c.Try(t.Context(), reading("a"))
+	if err != nil || trial.Entry == nil || time.Since(begin) < readTimeout {
+		t.Errorf("a trial: %+v, %v, after %s", trial, err, time.Since(begin))
 	}
 }

@@ -39,6 +39,7 @@ func (c *Cache) Try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy) 
 	// A change of anything but the module and its parameters needs no compilation: it succeeds also if the schemas have lost fields meanwhile.
 	active := c.activeVersion(object)
 	built := c.builder.build(ctx, &alone, active)
+	c.active.binder.await(ctx, built.good)
 	if err := ctx.Err(); err != nil {
 		return Trial{}, err
 	}

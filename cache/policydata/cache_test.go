@@ -32,7 +32,7 @@ func TestCache(t *testing.T) {
 		"list": "- a\n- b\n", "object": `{"a": 1.50}`, "text": "just text\n", "number": "12", "empty": "", "invalid": "a: [1", "twice": "a: 1\na: 2\n",
 		"several": "a: 1\n---\nb: 2\n", "first": "---\na: 1\n", "large": strings.Repeat("x", MaximumBytes+1), "bomb": bomb(),
 	}))
-	c := newCache(Options{Logger: logr.Discard(), Namespace: "stencil"}, source)
+	c := newCache(Options{Logger: logr.Discard(), Namespace: "stencil"}, sources{configMaps: source})
 	if got, want := bound(c, "allowed", "list"), "the ConfigMaps of namespace stencil have not been read yet; the log of the manager has the reason"; got != want {
 		t.Errorf("before the first list: %q, want %q", got, want)
 	}

@@ -108,6 +108,15 @@ func (x *Index[O, T]) Range(each func(name types.NamespacedName, object T) bool)
 	}
 }
 
+// RangeIn calls a function for each object of a namespace, in no order. The function is called with the lock held.
+func (x *Index[O, T]) RangeIn(namespace string, each func(name string, object T)) {
+	x.mutex.RLock()
+	defer x.mutex.RUnlock()
+	for name, object := range x.objects[namespace] {
+		each(name, object)
+	}
+}
+
 // Len returns the number of objects.
 func (x *Index[O, T]) Len() int {
 	x.mutex.RLock()

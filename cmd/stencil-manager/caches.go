@@ -98,6 +98,7 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 		Config:    mgr.GetConfig(),
 		Logger:    logger.WithName("policydata"),
 		Namespace: o.namespace,
+		Sizes:     c.instancetypes,
 	}); err != nil {
 		return c, err
 	}

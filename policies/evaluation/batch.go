@@ -73,7 +73,13 @@ func newBatch(ctx context.Context, e *Evaluator, entries []Entry, in *rego.Input
 	var last []int
 	for i := range entries {
 		record := b.records[i]
-		b.evaluations[i] = Evaluation{Policy: record.name, Digest: record.digest, Enforcement: entries[i].enforcement(), Data: dataOf(entries[i].Policy)}
+		if bound := perObject(entries[i].Policy, in); bound != entries[i].Policy {
+			if &b.entries[0] == &entries[0] {
+				b.entries = slices.Clone(entries)
+			}
+			b.entries[i].Policy = bound
+		}
+		b.evaluations[i] = Evaluation{Policy: record.name, Digest: record.digest, Enforcement: entries[i].enforcement(), Data: dataOf(b.entries[i].Policy)}
 		admitted, trial := record.admit(now)
 		switch {
 		case !admitted:

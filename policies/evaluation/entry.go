@@ -30,11 +30,20 @@ func dataOf(p Policy) []rego.Binding {
 	return nil
 }
 
-// MissingData returns a *rego.DataError for each value of the cluster that a policy reads and that does not exist.
+// perObject returns a policy with the values of the cluster that depend on the object of an input.
+func perObject(p Policy, in *rego.Input) Policy {
+	if reader, ok := p.(*rego.Policy); ok {
+		return reader.For(in)
+	}
+	return p
+}
+
+// MissingData returns a *rego.DataError for each value of the cluster that a policy reads and that does not exist. Values that depend on the object
+// that is evaluated are left out.
 func MissingData(p Policy) []error {
 	var missing []error
 	for _, bound := range dataOf(p) {
-		if bound.Value == nil {
+		if bound.Value == nil && bound.Source == nil {
 			missing = append(missing, &rego.DataError{Binding: bound})
 		}
 	}

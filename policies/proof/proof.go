@@ -2,7 +2,9 @@ package proof
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -122,7 +124,40 @@ func Prove(ctx context.Context, q Question, evaluator Evaluator) (*Proof, error)
 		return undecided(entries, "the template does not compile: "+invalid.Error()), nil //nolint:nilerr // it is the result
 	}
 	d := decider{Question: q, compiled: compiled, evaluator: evaluator, parameters: parametersOf(&q, compiled)}
-	return d.decide(ctx, entries)
+	// Whatever is decided for the objects that exist now holds no longer when they change.
+	dependent := &Proof{}
+	entries = slices.DeleteFunc(entries, func(entry policyset.Entry) bool {
+		reason := dependence(entry.Policy)
+		if reason != "" {
+			dependent.Policies = append(dependent.Policies, undecided([]policyset.Entry{entry}, reason).Policies...)
+		}
+		return reason != ""
+	})
+	decided, err := d.decide(ctx, entries)
+	if err != nil || len(dependent.Policies) == 0 {
+		return decided, err
+	}
+	decided.Policies = append(decided.Policies, dependent.Policies...)
+	slices.SortStableFunc(decided.Policies, func(a, b Result) int { return strings.Compare(a.Policy, b.Policy) })
+	return decided, nil
+}
+
+// dependence returns which values a policy reads that depend on other objects of the namespace; empty if it reads none, or if they were given.
+func dependence(p policyset.Policy) string {
+	policy, ok := p.(*rego.Policy)
+	if !ok {
+		return ""
+	}
+	for i, reference := range policy.References() {
+		switch {
+		case policy.Data()[i].Value != nil:
+		case reference.VirtualMachines != nil:
+			return fmt.Sprintf("data.cluster.%s depends on the other VirtualMachines of the namespace", reference.Name)
+		case reference.ResourceQuota != "":
+			return fmt.Sprintf("data.cluster.%s depends on ResourceQuota %s of the namespace", reference.Name, reference.ResourceQuota)
+		}
+	}
+	return ""
 }
 
 // Varies reports whether a parameter has several values that would be decided.

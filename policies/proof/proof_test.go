@@ -314,3 +314,70 @@ func TestVaries(t *testing.T) {
 		})
 	}
 }
+
+// source has a value that no proof may read.
+type source struct{ t *testing.T }
+
+func (s source) Value(rego.ObjectKey) (*rego.Value, error) {
+	s.t.Error("a proof reads the objects of the namespace")
+	return nil, errors.New("no")
+}
+
+func TestWhatDependsOnOtherObjectsIsNotDecided(t *testing.T) {
+	compiler, err := rego.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reading := func(name string, reference rego.Reference, body string) *rego.Policy {
+		reference.Name = "x"
+		policy, err := compiler.Compile(t.Context(), rego.Definition{Name: name, Source: rule(body, `"no"`), Data: []rego.Reference{reference}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return policy
+	}
+	counts := reading("counts", rego.Reference{VirtualMachines: &rego.VirtualMachines{}}, "data.cluster.x.count > 1")
+	quota := reading("quota", rego.Reference{ResourceQuota: "team"}, "data.cluster.x.used.pods")
+	number, err := rego.NewValue(map[string]any{"count": 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := compiler.Compile(t.Context(), rego.Definition{Name: "plain", Source: rule(cores+" > 4", `"no"`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		policies []*rego.Policy
+		want     string
+	}{
+		"numbers of VirtualMachines": {
+			policies: []*rego.Policy{counts.WithData([]rego.Binding{{Name: "x", Source: source{t}}})},
+			want:     "counts: not decided: data.cluster.x depends on the other VirtualMachines of the namespace",
+		},
+		"numbers that have not been read": {
+			policies: []*rego.Policy{counts.WithData([]rego.Binding{{Name: "x", Missing: "not read"}})},
+			want:     "counts: not decided: data.cluster.x depends on the other VirtualMachines of the namespace",
+		},
+		"a quota, beside a policy that is decided": {
+			policies: []*rego.Policy{quota.WithData([]rego.Binding{{Name: "x", Source: source{t}}}), plain},
+			want:     "plain: counterexample: \nquota: not decided: data.cluster.x depends on ResourceQuota team of the namespace",
+		},
+		"a number that is given": {policies: []*rego.Policy{counts.WithData([]rego.Binding{{Name: "x", Value: number}})}, want: "counts: counterexample: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var entries []policyset.Entry
+			for _, policy := range tc.policies {
+				entries = append(entries, policyset.Entry{Policy: policy})
+			}
+			q := question(t, box, nil, entries...)
+			q.Values = map[string]string{"NAME": "web"}
+			var got []string
+			for _, r := range prove(t, q).Policies {
+				got = append(got, fmt.Sprintf("%s: %s: %s", r.Policy, r.Status, r.Reason))
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(got, "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -50,7 +50,7 @@ func Read(policy *v1alpha1.VirtualMachinePolicy) (*Spec, field.ErrorList) {
 			Parameters: r.object(at.Child("parameters"), from.Parameters),
 			Schema:     r.object(at.Child("parametersSchema"), from.ParametersSchema),
 			Kinds:      kinds(from.Match.Kinds),
-			Data:       references(from.Data),
+			Data:       r.references(at.Child("data"), from.Data),
 		},
 		Match:       r.match(at.Child("match"), &from.Match),
 		Enforcement: policyset.EnforcementDeny,
@@ -89,12 +89,21 @@ func (r *reader) object(at *field.Path, raw *runtime.RawExtension) map[string]an
 	return value
 }
 
-func references(listed []v1alpha1.PolicyData) []rego.Reference {
+func (r *reader) references(at *field.Path, listed []v1alpha1.PolicyData) []rego.Reference {
 	var all []rego.Reference
-	for _, each := range listed {
+	for i, each := range listed {
 		one := rego.Reference{Name: each.Name}
 		if from := each.ConfigMapKey; from != nil {
 			one.ConfigMap, one.Key = from.Name, from.Key
+		}
+		if from := each.VirtualMachines; from != nil {
+			one.VirtualMachines = &rego.VirtualMachines{}
+			if selector := r.selector(at.Index(i).Child("virtualMachines", "selector"), from.Selector); selector != nil {
+				one.VirtualMachines.Selector = selector.String()
+			}
+		}
+		if from := each.ResourceQuota; from != nil {
+			one.ResourceQuota = from.Name
 		}
 		all = append(all, one)
 	}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -204,5 +205,31 @@ tests:
 	}
 	if diff := cmp.Diff(want, problems); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+func TestDataOfAPolicyIsRead(t *testing.T) {
+	got, problems := read(t, `
+rego: package x
+data:
+- {name: images, configMapKey: {name: allowed, key: list}}
+- {name: all, virtualMachines: {}}
+- {name: gpus, virtualMachines: {selector: {matchLabels: {tier: web}, matchExpressions: [{key: gpu, operator: In, values: [h100, a100]}]}}}
+- {name: quota, resourceQuota: {name: team}}
+- {name: wrong, virtualMachines: {selector: {matchExpressions: [{key: "a b", operator: Exists}]}}}
+`)
+	want := []rego.Reference{
+		{Name: "images", ConfigMap: "allowed", Key: "list"},
+		{Name: "all", VirtualMachines: &rego.VirtualMachines{}},
+		{Name: "gpus", VirtualMachines: &rego.VirtualMachines{Selector: "gpu in (a100,h100),tier=web"}},
+		{Name: "quota", ResourceQuota: "team"},
+		{Name: "wrong", VirtualMachines: &rego.VirtualMachines{}},
+	}
+	if diff := cmp.Diff(want, got.Definition.Data); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	const problem = `spec.data[4].virtualMachines.selector: Invalid value: key: Invalid value: "a b": name part must consist of alphanumeric characters`
+	if len(problems) != 1 || !strings.HasPrefix(problems[0], problem) {
+		t.Errorf("problems: %q", problems)
 	}
 }

@@ -2,13 +2,12 @@ package audit
 
 import (
 	"context"
-	"fmt"
+
 	"maps"
 	"slices"
-	"strconv"
+
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -289,36 +288,20 @@ func volumes(list []any, hotplug bool) []any {
 	return compared
 }
 
-// cpu returns the number of sockets, cores and threads of a guest. The default is one of each; if the guest specifies none, the CPUs of its
-// pod are the number of sockets.
+// cpu returns the number of sockets, cores and threads of a guest.
 func cpu(guest map[string]any) map[string]any {
-	requested, counts := machine.MapAt(guest, "domain", "cpu"), map[string]any{}
-	specified := false
-	for _, key := range []string{"sockets", "cores", "threads"} {
-		counts[key] = int64(1)
-		if n, err := strconv.ParseInt(fmt.Sprint(requested[key]), 10, 64); err == nil && n > 0 {
-			counts[key], specified = n, true
-		}
-	}
-	resources := machine.MapAt(guest, "domain", "resources")
-	if of := given(machine.MapAt(resources, "limits")["cpu"], machine.MapAt(resources, "requests")["cpu"]); of != nil && !specified {
-		if quantity, err := resource.ParseQuantity(fmt.Sprint(of)); err == nil {
-			counts["sockets"] = quantity.Value()
-		}
-	}
-	return counts
+	sockets, cores, threads := sizing.Topology(guest)
+	return map[string]any{"sockets": sockets, "cores": cores, "threads": threads}
 }
 
-// memory returns the memory of a guest. The default is what its pod requests, then the limit of its pod.
+// memory returns the memory of a guest in bytes.
 func memory(guest map[string]any) any {
-	resources := machine.MapAt(guest, "domain", "resources")
-	requested := given(machine.MapAt(guest, "domain", "memory")["guest"], machine.MapAt(resources, "requests")["memory"], machine.MapAt(resources, "limits")["memory"])
-	if requested == nil {
+	quantity, err := sizing.Memory(guest)
+	switch {
+	case err != nil:
+		return err.Error()
+	case quantity == nil:
 		return nil
-	}
-	quantity, err := resource.ParseQuantity(fmt.Sprint(requested))
-	if err != nil {
-		return requested
 	}
 	return quantity.Value()
 }

@@ -69,3 +69,38 @@ func TestApply(t *testing.T) {
 		})
 	}
 }
+
+func TestSizes(t *testing.T) {
+	for _, tc := range []struct {
+		name, guest string
+		want        sizing.Size
+		wantError   string
+	}{
+		{name: "nothing", guest: "{domain: {}}", want: sizing.Size{CPUs: 1}},
+		{name: "sockets, cores and threads", guest: "{domain: {cpu: {sockets: 2, cores: 3, threads: 2}, memory: {guest: 1Gi}}}", want: sizing.Size{CPUs: 12, Memory: 1 << 30}},
+		{name: "what is 0 is 1", guest: "{domain: {cpu: {sockets: 0, cores: 4}}}", want: sizing.Size{CPUs: 4}},
+		{name: "the limit of the pod, before its request", guest: "{domain: {resources: {requests: {cpu: 1, memory: 1Ki}, limits: {cpu: 2500m, memory: 2Ki}}}}", want: sizing.Size{CPUs: 3, Memory: 1024}},
+		{name: "the request of the pod", guest: "{domain: {cpu: {model: host}, resources: {requests: {cpu: 2}, limits: {memory: 2Ki}}}}", want: sizing.Size{CPUs: 2, Memory: 2048}},
+		{name: "a guest of its own, whatever its pod", guest: "{domain: {cpu: {cores: 2}, memory: {guest: 4Ki}, resources: {requests: {cpu: 8, memory: 8Ki}}}}", want: sizing.Size{CPUs: 2, Memory: 4096}},
+		{name: "a memory that is none", guest: "{domain: {memory: {guest: lots}}}", wantError: "reading the memory lots: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := sizing.Guest(object(t, tc.guest))
+			if tc.wantError != "" {
+				if err == nil || err.Error() != tc.wantError {
+					t.Errorf("error %v, want %s", err, tc.wantError)
+				}
+				return
+			}
+			if err != nil || got != tc.want {
+				t.Errorf("got %+v, %v; want %+v", got, err, tc.want)
+			}
+		})
+	}
+	if got, err := sizing.Instance(object(t, "{spec: {cpu: {guest: 4}, memory: {guest: 8Gi}}}")); err != nil || got != (sizing.Size{CPUs: 4, Memory: 8 << 30}) {
+		t.Errorf("an instance type: %+v, %v", got, err)
+	}
+	if _, err := sizing.Instance(object(t, "{spec: {cpu: many}}")); err == nil || err.Error() != "reading the instance type: json: cannot unmarshal string into Go struct field VirtualMachineInstancetypeSpec.cpu of type v1beta1.CPUInstancetype" {
+		t.Errorf("an instance type that is none: %v", err)
+	}
+}

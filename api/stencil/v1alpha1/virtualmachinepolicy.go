@@ -136,7 +136,7 @@ type VirtualMachinePolicySpec struct {
 
 // PolicyData is a value of the cluster that a policy reads.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.configMapKey)",message="what it is must be given: configMapKey",fieldPath=".configMapKey",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="[has(self.configMapKey), has(self.virtualMachines), has(self.resourceQuota)].exists_one(given, given)",message="exactly one of configMapKey, virtualMachines and resourceQuota must be given"
 type PolicyData struct {
 	// Name is the name of the value in data.cluster: letters, digits and underscores.
 	//
@@ -152,6 +152,42 @@ type PolicyData struct {
 	//
 	// +optional
 	ConfigMapKey *PolicyConfigMapKey `json:"configMapKey,omitempty"`
+
+	// VirtualMachines is an object with the number of VirtualMachines in the namespace of
+	// the object that is evaluated, and their size: count, cpus, memory (in bytes) of their
+	// guests, and unknown, the number of those whose size is not known. The VirtualMachine
+	// that is evaluated is not counted. The numbers are those at the time of the
+	// evaluation: requests that are evaluated at the same time can each be allowed.
+	//
+	// +optional
+	VirtualMachines *PolicyVirtualMachines `json:"virtualMachines,omitempty"`
+
+	// ResourceQuota is a ResourceQuota in the namespace of the object that is evaluated, as
+	// an object with hard and used: quantities by resource, as strings. Both are empty if
+	// there is none of this name.
+	//
+	// +optional
+	ResourceQuota *PolicyResourceQuota `json:"resourceQuota,omitempty"`
+}
+
+// PolicyVirtualMachines selects VirtualMachines in the namespace of the object that is
+// evaluated.
+type PolicyVirtualMachines struct {
+	// Selector selects by the labels of the VirtualMachines; all if it is not set.
+	//
+	// +optional
+	Selector *LabelSelector `json:"selector,omitempty"`
+}
+
+// PolicyResourceQuota is a ResourceQuota in the namespace of the object that is evaluated.
+type PolicyResourceQuota struct {
+	// Name is the name of the ResourceQuota.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
 }
 
 // PolicyConfigMapKey is a key of a ConfigMap in the namespace where Stencil is installed.

@@ -27,8 +27,8 @@ type engine struct {
 	evaluator  *policyset.Evaluator
 }
 
-// newEngine compiles policies, and gives them the values of ConfigMaps that they read. It prints their problems.
-func newEngine(ctx context.Context, streams cli.Streams, policies []*source.Policy, given configMaps) (*engine, error) {
+// newEngine compiles policies, and gives them the values of the cluster that they read. It prints their problems.
+func newEngine(ctx context.Context, streams cli.Streams, policies []*source.Policy, given givenData) (*engine, error) {
 	compiler, err := rego.NewCompiler()
 	if err != nil {
 		return nil, cli.Internal(err)

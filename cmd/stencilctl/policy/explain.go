@@ -146,7 +146,7 @@ func (e *engine) explain(ctx context.Context, c *offline.Case, fixture *offline.
 			Kind: c.Request.Kind, Namespace: c.Request.Namespace, Name: c.Request.Name, Operation: c.Request.Operation,
 			Policy: policy.Name(), File: policy.File, Rules: []rule{}, Notes: c.Notes,
 		}
-		found, err := e.compiled[policy.Name()].Explain(ctx, input)
+		found, err := e.compiled[policy.Name()].For(input).Explain(ctx, input)
 		if err != nil {
 			one.Error = err.Error()
 		}

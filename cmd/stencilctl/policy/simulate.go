@@ -217,7 +217,7 @@ func (s *simulation) evaluate(ctx context.Context, e *engine, from *cluster.Cont
 var policyResource = v1alpha1.GroupVersion.WithResource("virtualmachinepolicies")
 
 // current compiles the policies in the cluster that have the names of others. One that does not compile there is left out.
-func (s *simulation) current(ctx context.Context, client *cluster.Client, policies []*source.Policy, data configMaps) (*engine, error) {
+func (s *simulation) current(ctx context.Context, client *cluster.Client, policies []*source.Policy, data givenData) (*engine, error) {
 	var stored []*source.Policy
 	for _, policy := range policies {
 		var read v1alpha1.VirtualMachinePolicy

@@ -68,7 +68,7 @@ func TestDocumentationListsEveryMetric(t *testing.T) {
 	kubectl(t, "", "annotate", "goldenimage", "measured", "--namespace=default", "read-it-again=now")
 	// That of policy sources begins with the first one, which has a reason also while sources are not enabled.
 	kubectl(t, `{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "VirtualMachinePolicySource", "metadata": {"name": "measured"},
-		"spec": {"url": "oci://registry.example.com/a/b", "verify": {"publicKeys": ["-----BEGIN PUBLIC KEY-----\\nAAAA\\n-----END PUBLIC KEY-----"]}}}`, "create", "-f", "-")
+		"spec": {"url": "oci://registry.example.com/a/b", "verify": {"publicKeys": ["-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"]}}}`, "create", "-f", "-")
 	defer kubectl(t, "", "delete", "vmpolsrc", "measured")
 	expose("stencil_policy_source_state", "stencil_template_not_ready", "stencil_golden_image_imported_timestamp_seconds", "stencil_golden_image_virtual_machines", "stencil_installation_findings")
 	// The metric of caBundle updates begins with the first of them.

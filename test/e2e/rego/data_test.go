@@ -78,3 +78,82 @@ func TestDataOfConfigMaps(t *testing.T) {
 	applied(t, "strategies", fmt.Sprintf(strategiesSpec, ", failureMode: Allow"), strategies)
 	tries(t, ada, strings.Replace(vm("Always"), "strategic", "other", 1), true, "created", dryRun...)
 }
+
+// limits has the rules of TestDataOfNamespaces.
+const limits = `
+package limits
+
+import data.lib
+
+deny contains sprintf("%d others with a GPU", [data.cluster.gpus.count]) if {
+  input.object.metadata.labels.gpu
+  data.cluster.gpus.count + 1 > 2
+}
+
+deny contains sprintf("%d CPUs and %d Mi are used by others", [data.cluster.all.cpus, data.cluster.all.memory / lib.quantity("1Mi")]) if {
+  data.cluster.all.memory > lib.quantity("2Gi")
+}
+
+deny contains sprintf("the quota is used: %s", [data.cluster.quota.used.pods]) if data.cluster.quota.used.pods == data.cluster.quota.hard.pods`
+
+const limitsSpec = `{match: {objectSelector: {matchLabels: {test: limits}}}, data: [
+{name: gpus, virtualMachines: {selector: {matchExpressions: [{key: gpu, operator: Exists}]}}}, {name: all, virtualMachines: {}}, {name: quota, resourceQuota: {name: team}}]%s}`
+
+func TestDataOfNamespaces(t *testing.T) {
+	must(t, instancetype("VirtualMachineClusterInstancetype", "limits-1", "", 2), "apply", "-f", "-")
+	here, elsewhere := harness.Namespace(t, stencil.Plane, "limited"), harness.Namespace(t, stencil.Plane, "unlimited")
+	writer := rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"*"}}
+	// What ClusterRole edit permits, which is aggregated and needs a controller that does not run here.
+	quotas := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"resourcequotas"}, Verbs: []string{"get", "list", "watch"}}
+	ada := harness.User(t, stencil.Plane, "ada", gen.Role(here, "stencil-edit"), gen.Permits(here, writer, quotas), gen.Role(elsewhere, "stencil-edit"), gen.Permits(elsewhere, writer, quotas))
+	t.Cleanup(func() {
+		must(t, "", "delete", "vm", "--all", "--namespace="+here)
+		must(t, "", "delete", "vm", "--all", "--namespace="+elsewhere)
+		must(t, "", "delete", "virtualmachineclusterinstancetype", "limits-1")
+	})
+	vm := func(namespace, name, label string, more ...gen.Modifier) string {
+		return vmManifest(name, "limits", append(more, gen.InNamespace(namespace), gen.Label(label, "a100"))...)
+	}
+	makes := []string{"create", "-f", "-"}
+
+	// The VirtualMachines are read now, and no request is denied before.
+	tries(t, ada, vm(here, "gpu-1", "gpu"), true, "created", makes...)
+	if warning := applied(t, "limits", fmt.Sprintf(limitsSpec, ""), limits); strings.Contains(warning, "has no value") {
+		t.Errorf("the admin is warned: %s", warning)
+	}
+	active(t, "limits")
+	tries(t, ada, vm(here, "gpu-2", "gpu"), true, "created", makes...)
+	third := "policy limits (medium): 2 others with a GPU"
+	tries(t, ada, vm(here, "gpu-3", "gpu"), false, third, makes...)
+	tries(t, ada, vm(elsewhere, "gpu-3", "gpu"), true, "created", makes...)
+	tries(t, ada, vm(here, "web", "nic"), true, "created", append(makes, "--dry-run=server")...)
+	// A VirtualMachine does not count itself.
+	tries(t, ada, "", true, "labeled", "label", "vm", "gpu-2", "color=blue", "--namespace="+here)
+	// The audit may have run before the VMs existed. Another version has it run again.
+	applied(t, "limits", fmt.Sprintf(limitsSpec, ", timeoutMilliseconds: 99"), limits)
+	audited(t, "limits", 3, 0)
+
+	// A manager that starts has all numbers before it decides.
+	restart(t, nil)
+	if result := harness.Kubectl(t, stencil.Plane, ada, vm(here, "gpu-3", "gpu"), makes...); result.Code == 0 || !strings.Contains(result.Stderr, third) {
+		t.Errorf("after a restart: exit code %d, %s", result.Code, result.Stderr)
+	}
+	must(t, "", "delete", "vm", "gpu-1", "--namespace="+here)
+	tries(t, ada, vm(here, "gpu-3", "gpu"), true, "created", makes...)
+
+	// Sizes are those of instance types, too.
+	sized := gen.Spec("{instancetype: {name: limits-1}}")
+	for _, name := range []string{"one", "two", "three"} {
+		tries(t, ada, vm(elsewhere, name, "nic", sized), true, "created", makes...)
+	}
+	tries(t, ada, vm(elsewhere, "four", "nic", sized), false, "policy limits (medium): 7 CPUs and 3072 Mi are used by others", makes...)
+
+	// A quota. The controller that counts what is used does not run here.
+	quota := fmt.Sprintf("{apiVersion: v1, kind: ResourceQuota, metadata: {name: team, namespace: %s}, spec: {hard: {pods: 3}}}", here)
+	tries(t, ada, quota, false, `cannot create resource "resourcequotas"`, makes...)
+	must(t, quota, makes...)
+	must(t, "", "patch", "resourcequota", "team", "--namespace="+here, "--subresource=status", "--type=merge", `--patch={"status":{"hard":{"pods":"3"},"used":{"pods":"3"}}}`)
+	tries(t, ada, "", false, "policy limits (medium): the quota is used: 3", "label", "vm", "gpu-2", "color=red", "--overwrite", "--namespace="+here)
+	must(t, "", "delete", "resourcequota", "team", "--namespace="+here)
+	tries(t, ada, "", true, "labeled", "label", "vm", "gpu-2", "color=red", "--overwrite", "--namespace="+here)
+}
