@@ -127,6 +127,8 @@ type Package struct {
 	// File is the name of the package: NAME.ova, NAME.oci.tar.
 	File   string               `json:"file"`
 	Format v1beta1.ExportFormat `json:"format"`
+	// Compression of the disks; empty is Fast. A mover that repeats an export has the same, so that the package has the same bytes.
+	Compression v1beta1.ExportCompression `json:"compression,omitempty"`
 	// Template is the template, as JSON.
 	Template []byte `json:"template"`
 	// VM is the VirtualMachine that the template renders with the defaults of its parameters, with its instance type applied, as JSON.

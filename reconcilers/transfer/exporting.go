@@ -243,7 +243,7 @@ func (e *exporting) start(ctx context.Context, of *exportable, copies []corev1.P
 		return err
 	}
 	task := &transfer.Task{Stage: transfer.Export, Limits: transfer.Limits{Disks: e.settings.MaxDisks, Bytes: e.settings.MaxBytes, Seconds: int64(exportTimeout.Seconds()), Ratio: maxRatio, StallSeconds: stallSeconds}, Package: &transfer.Package{
-		File: e.file(), Format: e.format(), Template: encoded, VM: rendered, DownloadToken: e.who.downloadToken,
+		File: e.file(), Format: e.format(), Compression: e.object.Spec.Compression, Template: encoded, VM: rendered, DownloadToken: e.who.downloadToken,
 	}}
 	j := job{template: versionOf(of.template), secret: e.owner.called(""), result: e.owner.called(result)}
 	if target := e.target(); target != nil {
