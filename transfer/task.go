@@ -100,6 +100,8 @@ type Conversion struct {
 	DeploymentOption string            `json:"deploymentOption,omitempty"`
 	Networks         map[string]string `json:"networks,omitempty"`
 	StorageClass     string            `json:"storageClass,omitempty"`
+	// Instancetype is empty where the sizes are those of the descriptor.
+	Instancetype string `json:"instancetype,omitempty"`
 	// Preference is nil where one is chosen for the operating system.
 	Preference *string `json:"preference,omitempty"`
 }
