@@ -78,7 +78,7 @@ type VirtualMachineTemplateExportSpec struct {
 	Format ExportFormat `json:"format,omitempty"`
 
 	// Compression specifies how strongly the disks in the package are compressed. Fast is
-	// the default. Best makes the package a little smaller and takes several times as
+	// the default. Best makes the package a little smaller and takes up to ten times as
 	// long. None is for disks that cannot be compressed, and for storage that compresses.
 	//
 	// +optional
