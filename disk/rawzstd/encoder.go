@@ -32,8 +32,8 @@ const (
 	Fast Encoding = "fast"
 	// Best compresses each frame at its highest level: about a twentieth smaller than Fast, in about ten times its time, by at most two goroutines.
 	Best Encoding = "best"
-	// Stored writes frames uncompressed. Only zeros take less than their size.
-	Stored Encoding = "stored"
+	// Uncompressed writes frames uncompressed. Only zeros take less than their size.
+	Uncompressed Encoding = "uncompressed"
 )
 
 // ErrChanged is returned if the disk has other data than when its layout was computed.
@@ -55,7 +55,7 @@ type part struct {
 
 // Compressor has the memory of compression, which encoders share that are used one after another.
 type Compressor struct {
-	// zstd is nil for Stored.
+	// zstd is nil for Uncompressed.
 	zstd    *zstd.Encoder
 	workers int
 }
@@ -68,10 +68,10 @@ func NewCompressor(encoding Encoding, workers int) (*Compressor, error) {
 	case "", Fast:
 	case Best:
 		level, workers = zstd.SpeedBestCompression, min(workers, maxBestWorkers)
-	case Stored:
+	case Uncompressed:
 		return &Compressor{workers: workers}, nil
 	default:
-		return nil, fmt.Errorf("unknown encoding %q: choose %q, %q or %q", encoding, Fast, Best, Stored)
+		return nil, fmt.Errorf("unknown encoding %q: choose %q, %q or %q", encoding, Fast, Best, Uncompressed)
 	}
 	made, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(level), zstd.WithWindowSize(frameBytes), zstd.WithLowerEncoderMem(true), zstd.WithEncoderConcurrency(workers))
 	if err != nil {
@@ -83,7 +83,7 @@ func NewCompressor(encoding Encoding, workers int) (*Compressor, error) {
 // append appends the frame of a part of the disk.
 func (c *Compressor) append(b, data []byte) []byte {
 	if c.zstd == nil {
-		return appendStored(b, data)
+		return appendUncompressed(b, data)
 	}
 	return c.zstd.EncodeAll(data, b)
 }

@@ -34,8 +34,8 @@ func zeroFrame(size int64) []byte {
 	return frame
 }
 
-// appendStored appends a frame with a content that is not compressed.
-func appendStored(b, content []byte) []byte {
+// appendUncompressed appends a frame with a content that is not compressed.
+func appendUncompressed(b, content []byte) []byte {
 	b = appendHeader(b, int64(len(content)))
 	for len(content) > 0 {
 		block := content[:min(len(content), blockBytes)]

@@ -65,7 +65,7 @@ func encoder(t *testing.T, r io.ReaderAt, size int, workers int) *rawzstd.Encode
 }
 
 // encodings are all encodings.
-var encodings = []rawzstd.Encoding{rawzstd.Fast, rawzstd.Best, rawzstd.Stored}
+var encodings = []rawzstd.Encoding{rawzstd.Fast, rawzstd.Best, rawzstd.Uncompressed}
 
 // encoderOf returns an encoder with an encoding.
 func encoderOf(t *testing.T, encoding rawzstd.Encoding, r io.ReaderAt, size int, workers int) *rawzstd.Encoder {
@@ -350,9 +350,9 @@ func TestBytesOfEncodings(t *testing.T) {
 	}
 	sizes := map[rawzstd.Encoding]int64{}
 	for encoding, want := range map[rawzstd.Encoding]string{
-		rawzstd.Fast:   "ea5cb4afbdf057bf98ca26956df3db52df10d686fa1681ce653d4a787c74519f",
-		rawzstd.Best:   "df8451630cb132c39fe8ae39b32d4d892e8658c7f8dbe77d6b577af062aef3df",
-		rawzstd.Stored: "fdf8cf96efa7c72f7e856a1c1270e6adebd0be7ba9ebd1c4533998749ea11caf",
+		rawzstd.Fast:         "ea5cb4afbdf057bf98ca26956df3db52df10d686fa1681ce653d4a787c74519f",
+		rawzstd.Best:         "df8451630cb132c39fe8ae39b32d4d892e8658c7f8dbe77d6b577af062aef3df",
+		rawzstd.Uncompressed: "fdf8cf96efa7c72f7e856a1c1270e6adebd0be7ba9ebd1c4533998749ea11caf",
 	} {
 		layout, err := encoderOf(t, encoding, bytes.NewReader(text), len(text), 0).Layout(t.Context())
 		if err != nil {
@@ -364,10 +364,10 @@ func TestBytesOfEncodings(t *testing.T) {
 		sizes[encoding] = layout.Size
 	}
 	// 8 blocks for each MiB, and its header.
-	if sizes[rawzstd.Best] > sizes[rawzstd.Fast]*95/100 || sizes[rawzstd.Fast] >= sizes[rawzstd.Stored] || sizes[rawzstd.Stored] != int64(len(text))+4*(9+8*3) {
+	if sizes[rawzstd.Best] > sizes[rawzstd.Fast]*95/100 || sizes[rawzstd.Fast] >= sizes[rawzstd.Uncompressed] || sizes[rawzstd.Uncompressed] != int64(len(text))+4*(9+8*3) {
 		t.Errorf("sizes %v", sizes)
 	}
-	const wrong = `unknown encoding "strong": choose "fast", "best" or "stored"`
+	const wrong = `unknown encoding "strong": choose "fast", "best" or "uncompressed"`
 	if _, err := rawzstd.NewCompressor("strong", 0); err == nil || err.Error() != wrong {
 		t.Errorf("error %v, want %s", err, wrong)
 	}

@@ -33,7 +33,7 @@ func newGrainEncoder(encoding Encoding) *grainEncoder {
 	if encoding == Best {
 		return &grainEncoder{level: bestLevel, flags: maximumFlags}
 	}
-	return &grainEncoder{stored: encoding == Stored, level: fastLevel, flags: normalFlags}
+	return &grainEncoder{stored: encoding == Stored || encoding == Uncompressed, level: fastLevel, flags: normalFlags}
 }
 
 // append appends a grain with its marker, in whole sectors.

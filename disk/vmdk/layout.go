@@ -31,6 +31,8 @@ const (
 	Fast Encoding = "fast"
 	// Best compresses each grain at level 8, which is within a thousandth of level 9: about a twelfth smaller than Fast, in about four times its time.
 	Best Encoding = "best"
+	// Uncompressed writes grains uncompressed in zlib's format, and leaves out those of zeros.
+	Uncompressed Encoding = "uncompressed"
 	// Stored writes grains uncompressed in zlib's format. The size follows from the ranges that the disk reports as data, without reading them.
 	Stored Encoding = "stored"
 )

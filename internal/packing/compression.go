@@ -29,7 +29,7 @@ func grains(compression v1beta1.ExportCompression) (vmdk.Encoding, error) {
 	case v1beta1.ExportCompressionBest:
 		return vmdk.Best, nil
 	case v1beta1.ExportCompressionNone:
-		return vmdk.Stored, nil
+		return vmdk.Uncompressed, nil
 	}
 	return "", CheckCompression(compression)
 }
@@ -42,7 +42,7 @@ func NewCompressor(compression v1beta1.ExportCompression) (*rawzstd.Compressor, 
 	case v1beta1.ExportCompressionBest:
 		return rawzstd.NewCompressor(rawzstd.Best, 0)
 	case v1beta1.ExportCompressionNone:
-		return rawzstd.NewCompressor(rawzstd.Stored, 0)
+		return rawzstd.NewCompressor(rawzstd.Uncompressed, 0)
 	}
 	return nil, CheckCompression(compression)
 }

@@ -166,7 +166,7 @@ const (
 	// ExportCompressionBest makes the package as small as its format permits.
 	ExportCompressionBest ExportCompression = "Best"
 
-	// ExportCompressionNone leaves out holes only.
+	// ExportCompressionNone leaves out zeros only.
 	ExportCompressionNone ExportCompression = "None"
 )
 
