@@ -92,8 +92,8 @@ func TestAnImportWithAnInstanceType(t *testing.T) {
 	if got := s.boots(t, "web", "web-1"); !bytes.Equal(got, disk) {
 		t.Error("the disk of the VM has other bytes")
 	}
-	const sizes = "jsonpath={.spec.instancetype.kind} {.spec.instancetype.name} cpu={.spec.template.spec.domain.cpu} memory={.spec.template.spec.domain.memory}"
-	want := "VirtualMachineClusterInstancetype " + size + " cpu= memory="
+	const sizes = "jsonpath={.spec.instancetype.name} cpu={.spec.template.spec.domain.cpu} memory={.spec.template.spec.domain.memory}"
+	want := size + " cpu= memory="
 	if got := s.does(t, "", "get", "vm", "web-1", "-o", sizes); got != want {
 		t.Errorf("the VM has %s, want %s", got, want)
 	}
