@@ -70,7 +70,7 @@ func makeTemplate(resource *oci.Resource, choices transfer.Conversion, claims []
 
 // checkChoices rejects choices that apply to descriptors only, for a package with something else.
 func checkChoices(choices transfer.Conversion, is string) error {
-	field := ""
+	var field string
 	switch {
 	case choices.Instancetype != "":
 		field = "spec.instancetype"
