@@ -86,6 +86,10 @@ func TestAnImportWithAnInstanceType(t *testing.T) {
 			t.Errorf("the plan has the notes %s, want %s", notes, want)
 		}
 	}
+	changed := harness.Kubectl(t, stencil.Plane, s.owner, "", "patch", "vmti", "web", "-n", s.namespace, "--type=merge", "-p", `{"spec": {"instancetype": "other"}}`)
+	if want := "spec.instancetype cannot be changed, only spec.approvedPlan and spec.eulaAccepted can: create another import"; changed.Code == 0 || !strings.Contains(changed.Stderr, want) {
+		t.Errorf("a change of the instance type: %s", changed.Stderr)
+	}
 	digest := s.does(t, "", "get", "vmti", "web", "-o", "jsonpath={.status.plan.digest}")
 	s.does(t, "", "patch", "vmti", "web", "--type=merge", "-p", `{"spec": {"approvedPlan": "`+digest+`"}}`)
 	s.reaches(t, "vmti", "web", "{.status.phase}", "Succeeded")
