@@ -104,6 +104,22 @@ func TestTheOrderOfAnImportDoesNotChange(t *testing.T) {
 	}
 }
 
+// TestAllFieldsOfAnImportAreFixed finds fields that were added to the API and not to the policy.
+func TestAllFieldsOfAnImportAreFixed(t *testing.T) {
+	policy := evaluate(t, "template-import", nil)
+	kind := &kindOf{schema.GroupVersionKind{Group: "template.kubevirt.io", Version: "v1beta1", Kind: "VirtualMachineTemplateImport"}, "virtualmachinetemplateimports"}
+	for field := range reflect.TypeFor[v1beta1.VirtualMachineTemplateImportSpec]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		want := "spec." + name + " cannot be changed, only spec.approvedPlan and spec.eulaAccepted can: create another import"
+		if name == "approvedPlan" || name == "eulaAccepted" {
+			want = ""
+		}
+		t.Run(name, func(t *testing.T) {
+			written{as: "ada", before: "{spec: {" + name + ": before}}", after: "{spec: {" + name + ": after}}", want: want}.run(t, policy, kind, kind.resource)
+		})
+	}
+}
+
 func TestRightsOfExports(t *testing.T) {
 	const own, disks, golden = "export virtualmachinetemplates shop/web", "create datavolumes shop/", "create datavolumes/source golden/"
 	policy := evaluate(t, "template-export", nil)

@@ -100,6 +100,8 @@ type Conversion struct {
 	DeploymentOption string            `json:"deploymentOption,omitempty"`
 	Networks         map[string]string `json:"networks,omitempty"`
 	StorageClass     string            `json:"storageClass,omitempty"`
+	// Instancetype is empty where the sizes are those of the descriptor.
+	Instancetype string `json:"instancetype,omitempty"`
 	// Preference is nil where one is chosen for the operating system.
 	Preference *string `json:"preference,omitempty"`
 }
@@ -127,6 +129,8 @@ type Package struct {
 	// File is the name of the package: NAME.ova, NAME.oci.tar.
 	File   string               `json:"file"`
 	Format v1beta1.ExportFormat `json:"format"`
+	// Compression of the disks; empty is Fast. A mover that repeats an export has the same, so that the package has the same bytes.
+	Compression v1beta1.ExportCompression `json:"compression,omitempty"`
 	// Template is the template, as JSON.
 	Template []byte `json:"template"`
 	// VM is the VirtualMachine that the template renders with the defaults of its parameters, with its instance type applied, as JSON.

@@ -422,6 +422,26 @@ func TestAnUploadIsReported(t *testing.T) {
 	}
 }
 
+// TestMemoryOfTheBestCompression exports a disk of 1 GiB with 48 MiB of data. Its packages are imported like others.
+func TestMemoryOfTheBestCompression(t *testing.T) {
+	for _, format := range []v1beta1.ExportFormat{v1beta1.ExportOVA, v1beta1.ExportOCI} {
+		t.Run(string(format), func(t *testing.T) {
+			task := exportTask(format)
+			task.Package.Compression = v1beta1.ExportCompressionBest
+			p := start(t, exportMounts(t, 1<<30, 48<<20), task)
+			if state := p.ended(); state.Phase != transfer.Succeeded {
+				t.Fatalf("%+v", state.Failure)
+			}
+			p.acknowledge()
+			_, memory := p.exit()
+			t.Logf("the export used %d MiB", memory>>20)
+			if memory > mostMemory {
+				t.Errorf("the export used %d MiB", memory>>20)
+			}
+		})
+	}
+}
+
 // TestMemory moves a disk of 3 GiB with 256 MiB of data.
 func TestMemory(t *testing.T) {
 	for _, format := range []v1beta1.ExportFormat{v1beta1.ExportOVA, v1beta1.ExportOCI} {

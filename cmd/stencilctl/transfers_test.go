@@ -46,7 +46,7 @@ var transferCommands = map[string]struct {
 	answers map[string][]string
 }{
 	"ova import": {"ova import https://downloads.example.com/Web.ova -n shop --poll-interval 1ms --secret key --certificates ca --storage-class fast --network VM=Pod --labels os=fedora " +
-		"--checksum sha256:00 --verification Require --accept-eula --deployment-option big --preference None --approval Auto", map[string][]string{
+		"--checksum sha256:00 --verification Require --accept-eula --deployment-option big --instancetype u1.medium --preference None --approval Auto", map[string][]string{
 		"POST " + importsAt: {importOf("", nil)},
 		"GET " + importsAt + "/web-abcde": {
 			importOf("Transferring", map[string]any{"percent": 40}, "Progressing True Reconciling"),
@@ -86,6 +86,9 @@ var transferCommands = map[string]struct {
 	"ova import, no name":              {"ova import https://downloads.example.com/ -n shop", nil},
 	"ova import, no approval":          {"ova import https://downloads.example.com/web.ova -n shop --approval Maybe", nil},
 	"ova import, no verification":      {"ova import https://downloads.example.com/web.ova -n shop --verification Maybe", nil},
+	"ova import, an instance type":     {"ova import https://downloads.example.com/web.ova -n shop --instancetype u1.medium --dry-run=client -o yaml", nil},
+	"oci import, an instance type":     {"oci import oci://registry.example.com/web:v1 -n shop --instancetype u1.medium", nil},
+	"oci import, a preference":         {"oci import oci://registry.example.com/web:v1 -n shop --preference linux", nil},
 	"ova import, no time":              {"ova import https://downloads.example.com/web.ova -n shop --timeout 0s", nil},
 	"oci import": {"oci import oci://registry.example.com:5000/templates/web:v1 -n shop --plain-http --secret key --certificates ca --wait=false", map[string][]string{
 		"POST " + importsAt: {importOf("", nil)},
@@ -97,7 +100,7 @@ var transferCommands = map[string]struct {
 	"ova import from a bucket": {"ova import https://s3.example.com/packages/web.ova -n shop --s3 --region north --secret bucket --certificates ca --dry-run=client -o yaml", nil},
 	"ova import, no keys":      {"ova import https://s3.example.com/packages/web.ova -n shop --s3", nil},
 	"ova import, no bucket":    {"ova import https://s3.example.com/packages/web.ova -n shop --region north", nil},
-	"oci export to a registry": {"oci export web oci://registry.example.com/templates/web:v1 -n shop --secret key --certificates ca --plain-http --source-namespace golden --storage-class fast --poll-interval 1ms", map[string][]string{
+	"oci export to a registry": {"oci export web oci://registry.example.com/templates/web:v1 -n shop --secret key --certificates ca --plain-http --source-namespace golden --storage-class fast --compression Best --poll-interval 1ms", map[string][]string{
 		"POST " + exportsAt: {exportOf("", nil)},
 		"GET " + exportsAt + "/web-abcde": {strings.Replace(exportOf("Succeeded", map[string]any{"image": "registry.example.com/templates/web@sha256:00"}, "Ready True Succeeded"),
 			`"spec":{}`, `"spec":{"target":{"registry":{"image":"registry.example.com/templates/web:v1"}}}`, 1)},
@@ -109,13 +112,15 @@ var transferCommands = map[string]struct {
 	"ova export, an expired one": {"ova export --export web-abcde web.ova -n shop", map[string][]string{
 		"GET " + exportsAt + "/web-abcde": {exportOf("Expired", nil)},
 	}},
-	"ova export, to a registry":     {"ova export web oci://registry.example.com/web:v1 -n shop", nil},
-	"oci export, two targets":       {"oci export --export web-abcde oci://registry.example.com/web:v1 -n shop", nil},
-	"oci export, needless":          {"oci export web web.tar -n shop --secret key", nil},
-	"ova export, a file that is":    {"ova export web policies -n shop", nil},
-	"ova export, no file":           {"ova export web -n shop", nil},
-	"ova export, two names of one":  {"ova export --export web-abcde web web.ova -n shop", nil},
-	"ova export, no such namespace": {"ova export web web.ova -n shop", nil},
+	"ova export, no such compression":      {"ova export web web.ova -n shop --compression Strong", nil},
+	"ova export, a compression of another": {"ova export --export web-abcde web.ova -n shop --compression None", nil},
+	"ova export, to a registry":            {"ova export web oci://registry.example.com/web:v1 -n shop", nil},
+	"oci export, two targets":              {"oci export --export web-abcde oci://registry.example.com/web:v1 -n shop", nil},
+	"oci export, needless":                 {"oci export web web.tar -n shop --secret key", nil},
+	"ova export, a file that is":           {"ova export web policies -n shop", nil},
+	"ova export, no file":                  {"ova export web -n shop", nil},
+	"ova export, two names of one":         {"ova export --export web-abcde web web.ova -n shop", nil},
+	"ova export, no such namespace":        {"ova export web web.ova -n shop", nil},
 }
 
 func TestTransfers(t *testing.T) {

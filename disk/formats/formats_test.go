@@ -179,6 +179,8 @@ func TestMemoryDoesNotGrowWithTheDisk(t *testing.T) {
 		work func(context.Context) error
 	}{
 		{"writing vmdk", encode(vmdk.Fast, file)},
+		{"writing vmdk, best", encode(vmdk.Best, discard{})},
+		{"writing vmdk, uncompressed", encode(vmdk.Uncompressed, discard{})},
 		{"writing vmdk, stored", encode(vmdk.Stored, discard{})},
 		{"reading vmdk", read(path)},
 		{"reading vmdk as a stream", func(ctx context.Context) error {

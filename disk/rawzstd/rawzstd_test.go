@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -62,11 +64,43 @@ func encoder(t *testing.T, r io.ReaderAt, size int, workers int) *rawzstd.Encode
 	return made
 }
 
-func TestStreamsDependOnTheDiskOnly(t *testing.T) {
-	for _, size := range []int{1, 511, mib - 1, mib, mib + 1, 20*mib + 4711, 20 * mib} {
+// encodings are all encodings.
+var encodings = []rawzstd.Encoding{rawzstd.Fast, rawzstd.Best, rawzstd.Uncompressed}
+
+// encoderOf returns an encoder with an encoding.
+func encoderOf(t *testing.T, encoding rawzstd.Encoding, r io.ReaderAt, size int, workers int) *rawzstd.Encoder {
+	t.Helper()
+	image, err := disk.OpenRaw(r, int64(size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compressor, err := rawzstd.NewCompressor(encoding, workers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := compressor.Encoder(image, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func TestStreamsDependOnTheDiskAndTheEncodingOnly(t *testing.T) {
+	for _, encoding := range encodings {
+		t.Run(string(encoding), func(t *testing.T) { streamsDependOnTheDisk(t, encoding) })
+	}
+}
+
+func streamsDependOnTheDisk(t *testing.T, encoding rawzstd.Encoding) {
+	t.Helper()
+	sizes := []int{1, 511, mib - 1, mib, mib + 1, 20*mib + 4711, 20 * mib}
+	if encoding != rawzstd.Fast {
+		sizes = []int{1, 3*mib + 4711}
+	}
+	for _, size := range sizes {
 		raw := content(size)
 		var first bytes.Buffer
-		layout, err := encoder(t, bytes.NewReader(raw), size, 1).Write(t.Context(), &first)
+		layout, err := encoderOf(t, encoding, bytes.NewReader(raw), size, 1).Write(t.Context(), &first)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +109,7 @@ func TestStreamsDependOnTheDiskOnly(t *testing.T) {
 		}
 		for _, workers := range []int{2, 7} {
 			var other bytes.Buffer
-			if _, err := encoder(t, file(t, raw), size, workers).Write(t.Context(), &other); err != nil {
+			if _, err := encoderOf(t, encoding, file(t, raw), size, workers).Write(t.Context(), &other); err != nil {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(first.Bytes(), other.Bytes()) {
@@ -83,6 +117,7 @@ func TestStreamsDependOnTheDiskOnly(t *testing.T) {
 			}
 		}
 		// As one stream.
+		compressed := bytes.Clone(first.Bytes())
 		reader, err := zstd.NewReader(&first)
 		if err != nil {
 			t.Fatal(err)
@@ -92,19 +127,35 @@ func TestStreamsDependOnTheDiskOnly(t *testing.T) {
 		if err != nil || !bytes.Equal(got, raw) {
 			t.Errorf("%d: klauspost's decoder reads another disk, or %v", size, err)
 		}
+		target := file(t, make([]byte, size))
+		if err := rawzstd.Expand(t.Context(), target, bytes.NewReader(compressed), int64(size), nil); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(target.Name()); err != nil || !bytes.Equal(got, raw) {
+			t.Errorf("%d: another disk is expanded, or %v", size, err)
+		}
 	}
 }
 
 func TestStreamsContinueFromAnyByte(t *testing.T) {
-	raw := content(12*mib + 99)
-	source := encoder(t, file(t, raw), len(raw), 3)
+	for encoding, tc := range map[rawzstd.Encoding]struct {
+		size int
+		step int64
+	}{rawzstd.Fast: {12*mib + 99, 31_337}, rawzstd.Best: {3*mib + 99, 131_337}, rawzstd.Uncompressed: {3*mib + 99, 131_337}} {
+		t.Run(string(encoding), func(t *testing.T) { continuesFromAnyByte(t, encoding, content(tc.size), tc.step) })
+	}
+}
+
+func continuesFromAnyByte(t *testing.T, encoding rawzstd.Encoding, raw []byte, step int64) {
+	t.Helper()
+	source := encoderOf(t, encoding, file(t, raw), len(raw), 3)
 	var whole bytes.Buffer
 	layout, err := source.Write(t.Context(), &whole)
 	if err != nil {
 		t.Fatal(err)
 	}
 	offsets := []int64{0, 1, layout.Size - 1, layout.Size}
-	for at := int64(0); at < layout.Size; at += 31_337 {
+	for at := int64(0); at < layout.Size; at += step {
 		offsets = append(offsets, at)
 	}
 	for _, offset := range offsets {
@@ -118,7 +169,7 @@ func TestStreamsContinueFromAnyByte(t *testing.T) {
 	}
 	changed := bytes.Clone(raw)
 	copy(changed[3*mib/2:], "written meanwhile")
-	if err := encoder(t, file(t, changed), len(raw), 3).WriteFrom(t.Context(), io.Discard, layout, 0); !errors.Is(err, rawzstd.ErrChanged) {
+	if err := encoderOf(t, encoding, file(t, changed), len(raw), 3).WriteFrom(t.Context(), io.Discard, layout, 0); !errors.Is(err, rawzstd.ErrChanged) {
 		t.Errorf("error %v for a disk that has changed", err)
 	}
 }
@@ -295,4 +346,35 @@ type extent struct{ end int64 }
 func (e *extent) WriteAt(p []byte, offset int64) (int, error) {
 	e.end = max(e.end, offset+int64(len(p)))
 	return len(p), nil
+}
+
+// TestBytesOfEncodings tests the size of a disk that can be compressed, and that the bytes of exports remain the same.
+func TestBytesOfEncodings(t *testing.T) {
+	text := make([]byte, 4*mib)
+	for i, word := 0, uint32(1); i+8 <= len(text); i, word = i+8, word*1664525+1013904223 {
+		copy(text[i:], fmt.Sprintf("%07d ", word>>13))
+	}
+	sizes := map[rawzstd.Encoding]int64{}
+	for encoding, want := range map[rawzstd.Encoding]string{
+		rawzstd.Fast:         "ea5cb4afbdf057bf98ca26956df3db52df10d686fa1681ce653d4a787c74519f",
+		rawzstd.Best:         "df8451630cb132c39fe8ae39b32d4d892e8658c7f8dbe77d6b577af062aef3df",
+		rawzstd.Uncompressed: "fdf8cf96efa7c72f7e856a1c1270e6adebd0be7ba9ebd1c4533998749ea11caf",
+	} {
+		layout, err := encoderOf(t, encoding, bytes.NewReader(text), len(text), 0).Layout(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := hex.EncodeToString(layout.Digest[:]); got != want {
+			t.Errorf("%s: the digest is %s instead of %s", encoding, got, want)
+		}
+		sizes[encoding] = layout.Size
+	}
+	// 8 blocks for each MiB, and its header.
+	if sizes[rawzstd.Best] > sizes[rawzstd.Fast]*95/100 || sizes[rawzstd.Fast] >= sizes[rawzstd.Uncompressed] || sizes[rawzstd.Uncompressed] != int64(len(text))+4*(9+8*3) {
+		t.Errorf("sizes %v", sizes)
+	}
+	const wrong = `unknown encoding "strong": choose "fast", "best" or "uncompressed"`
+	if _, err := rawzstd.NewCompressor("strong", 0); err == nil || err.Error() != wrong {
+		t.Errorf("error %v, want %s", err, wrong)
+	}
 }

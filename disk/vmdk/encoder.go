@@ -43,9 +43,9 @@ func NewEncoder(source disk.Image, options EncodeOptions) (*Encoder, error) {
 	switch options.Encoding {
 	case "":
 		options.Encoding = Fast
-	case Fast, Stored:
+	case Fast, Best, Uncompressed, Stored:
 	default:
-		return nil, fmt.Errorf("unknown encoding %q: choose %q or %q", options.Encoding, Fast, Stored)
+		return nil, fmt.Errorf("unknown encoding %q: choose %q, %q, %q or %q", options.Encoding, Fast, Best, Uncompressed, Stored)
 	}
 	if options.CID == 0 {
 		options.CID = 0xfffffffe

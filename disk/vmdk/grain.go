@@ -8,18 +8,32 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// level of klauspost/compress for Fast.
-const level = 2
+// Levels of klauspost/compress.
+const (
+	fastLevel = 2
+	bestLevel = 8
+)
+
+// The second bytes of zlib's header: its check bits, and how strongly the data are compressed (RFC 1950, section 2.2).
+const (
+	normalFlags  = 0x9c
+	maximumFlags = 0xda
+)
 
 // grainEncoder compresses grains. It is not safe for concurrent use.
 type grainEncoder struct {
 	stored bool
+	level  int
+	flags  byte
 	writer *flate.Writer
 	buffer bytes.Buffer
 }
 
 func newGrainEncoder(encoding Encoding) *grainEncoder {
-	return &grainEncoder{stored: encoding == Stored}
+	if encoding == Best {
+		return &grainEncoder{level: bestLevel, flags: maximumFlags}
+	}
+	return &grainEncoder{stored: encoding == Stored || encoding == Uncompressed, level: fastLevel, flags: normalFlags}
 }
 
 // append appends a grain with its marker, in whole sectors.
@@ -35,7 +49,7 @@ func (g *grainEncoder) append(b []byte, first uint64, grain []byte) ([]byte, err
 		if err != nil {
 			return b, err
 		}
-		b = append(b, 0x78, 0x9c)
+		b = append(b, 0x78, g.flags)
 		b = append(b, compressed...)
 		b = binary.BigEndian.AppendUint32(b, checksum)
 	}
@@ -49,7 +63,7 @@ func (g *grainEncoder) append(b []byte, first uint64, grain []byte) ([]byte, err
 func (g *grainEncoder) compress(grain []byte) ([]byte, error) {
 	g.buffer.Reset()
 	if g.writer == nil {
-		writer, err := flate.NewWriter(&g.buffer, level)
+		writer, err := flate.NewWriter(&g.buffer, g.level)
 		if err != nil {
 			return nil, err
 		}

@@ -29,6 +29,10 @@ const (
 	// Fast compresses each grain at level 2 of klauspost/compress: a seventh to a fifth larger than at zlib's level 6, in about a
 	// sixth of its time.
 	Fast Encoding = "fast"
+	// Best compresses each grain at level 8, which is within a thousandth of level 9: about a twelfth smaller than Fast, in about four times its time.
+	Best Encoding = "best"
+	// Uncompressed writes grains uncompressed in zlib's format, and leaves out those of zeros.
+	Uncompressed Encoding = "uncompressed"
 	// Stored writes grains uncompressed in zlib's format. The size follows from the ranges that the disk reports as data, without reading them.
 	Stored Encoding = "stored"
 )

@@ -36,7 +36,7 @@ func encoded(t testing.TB, source disk.Image, options EncodeOptions) string {
 }
 
 func TestQEMUReadsWhatIsWritten(t *testing.T) {
-	for _, encoding := range []Encoding{Fast, Stored} {
+	for _, encoding := range []Encoding{Fast, Best, Uncompressed, Stored} {
 		t.Run(string(encoding), func(t *testing.T) {
 			raw := disktest.Sample(t)
 			path := encoded(t, rawImage(t, raw), EncodeOptions{Encoding: encoding})
@@ -93,8 +93,10 @@ func TestADiskThatDoesNotEndWithASectorIsExtended(t *testing.T) {
 func TestBytesDoNotDependOnWorkers(t *testing.T) {
 	// A new digest of the same disk is a new EncoderVersion.
 	digests := map[Encoding]string{
-		Fast:   "90db1d052c167079b8f550ac1f7d73649b36fd6e669ec4bfc578f20c78545291",
-		Stored: "443dc75947632293e182ab7fd853de1c1e2f256b4b3c924ca22ce3568758b29d",
+		Fast:         "90db1d052c167079b8f550ac1f7d73649b36fd6e669ec4bfc578f20c78545291",
+		Best:         "da290661b9c7d51436f751e0cf1688c1b5af5dc035123091357ef02eb6ff7a5d",
+		Uncompressed: "fed4733571a1d37753cad23b75996caae0c2bed9d1b307d9f9b6d6ab0aebeb22",
+		Stored:       "443dc75947632293e182ab7fd853de1c1e2f256b4b3c924ca22ce3568758b29d",
 	}
 	raw := disktest.Sample(t)
 	source := disktest.Declared{Image: rawImage(t, raw), Ranges: disktest.SampleRanges}
@@ -114,7 +116,7 @@ func TestBytesDoNotDependOnWorkers(t *testing.T) {
 
 func TestTheSizeIsKnownBeforeWriting(t *testing.T) {
 	raw := disktest.Sample(t)
-	for _, encoding := range []Encoding{Fast, Stored} {
+	for _, encoding := range []Encoding{Fast, Best, Uncompressed, Stored} {
 		source := &unread{Image: rawImage(t, raw), t: t, fail: encoding == Stored}
 		encoder, err := NewEncoder(source, EncodeOptions{Encoding: encoding})
 		if err != nil {
@@ -152,7 +154,7 @@ func (u *unread) ReadAt(p []byte, offset int64) (int, error) {
 
 func TestARangeIsThePartOfTheStream(t *testing.T) {
 	raw := disktest.Sample(t)
-	for _, encoding := range []Encoding{Fast, Stored} {
+	for _, encoding := range []Encoding{Fast, Best, Uncompressed, Stored} {
 		encoder, err := NewEncoder(rawImage(t, raw), EncodeOptions{Encoding: encoding})
 		if err != nil {
 			t.Fatal(err)
@@ -213,7 +215,7 @@ func TestARangeOfADiskThatHasChangedIsAnError(t *testing.T) {
 
 func TestAStreamIsReadInOnePass(t *testing.T) {
 	raw := disktest.Sample(t)
-	for _, encoding := range []Encoding{Fast, Stored} {
+	for _, encoding := range []Encoding{Fast, Best, Uncompressed, Stored} {
 		content, err := os.ReadFile(encoded(t, rawImage(t, raw), EncodeOptions{Encoding: encoding}))
 		if err != nil {
 			t.Fatal(err)
@@ -241,3 +243,44 @@ func TestAStreamIsReadInOnePass(t *testing.T) {
 		}
 	}
 }
+
+func TestBestIsSmaller(t *testing.T) {
+	// Words of a text, in no order.
+	words, text := strings.Fields("admission reconcile condition binding backing file template volume disk layer digest manifest envelope descriptor grain frame"), make([]byte, 4*disktest.MiB)
+	for i, random := 0, uint32(1); i < len(text); random = random*1664525 + 1013904223 {
+		i += copy(text[i:], words[random>>28]+" ")
+	}
+	source, err := disk.OpenRaw(bytes.NewReader(text), int64(len(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes := map[Encoding]int{}
+	for _, encoding := range []Encoding{Fast, Best, Uncompressed} {
+		content, err := os.ReadFile(encoded(t, source, EncodeOptions{Encoding: encoding}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes[encoding] = len(content)
+		// Streams are what imports read.
+		stream, err := NewStream(bytes.NewReader(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(written, len(text))
+		if err := stream.Copy(t.Context(), got, disk.Options{}); err != nil || !bytes.Equal(got, text) {
+			t.Errorf("%s: the disk has other bytes, or %v", encoding, err)
+		}
+	}
+	if sizes[Best] > sizes[Fast]*95/100 || sizes[Fast] >= sizes[Uncompressed] || sizes[Uncompressed] > len(text)*103/100 {
+		t.Errorf("sizes %v", sizes)
+	}
+	const wrong = `unknown encoding "strong": choose "fast", "best", "uncompressed" or "stored"`
+	if _, err := NewEncoder(source, EncodeOptions{Encoding: "strong"}); err == nil || err.Error() != wrong {
+		t.Errorf("error %v, want %s", err, wrong)
+	}
+}
+
+// written is a disk in memory.
+type written []byte
+
+func (w written) WriteAt(p []byte, offset int64) (int, error) { return copy(w[offset:], p), nil }

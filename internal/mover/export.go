@@ -142,11 +142,14 @@ func (m *Mover) pack(ctx context.Context, disks []packing.Disk) (*result, error)
 	if err := json.Unmarshal(m.Task.Package.Template, t); err != nil {
 		return nil, failed(transfer.ReasonInvalidTask, false, "the template of the task: %v", err)
 	}
+	if err := packing.CheckCompression(m.Task.Package.Compression); err != nil {
+		return nil, failed(transfer.ReasonInvalidTask, false, "%v", err)
+	}
 	r := &result{File: m.Task.Package.File}
 	var write func(ctx context.Context, file *os.File) error
 	switch m.Task.Package.Format {
 	case v1beta1.ExportOVA, "":
-		made, err := packing.NewOVA(t, vm, disks, m.meter)
+		made, err := packing.NewOVA(t, vm, disks, m.Task.Package.Compression, m.meter)
 		if err != nil {
 			return nil, err
 		}
@@ -155,7 +158,7 @@ func (m *Mover) pack(ctx context.Context, disks []packing.Disk) (*result, error)
 		}
 		write = made.Write
 	case v1beta1.ExportOCI:
-		made, err := packing.NewOCI(t, vm, disks, m.meter)
+		made, err := packing.NewOCI(t, vm, disks, m.Task.Package.Compression, m.meter)
 		if err != nil {
 			return nil, err
 		}

@@ -187,6 +187,11 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 func (m *Mover) planOVA(from origin, read *description) (*transfer.Plan, error) {
 	choices := m.Task.Conversion
+	if read.template != nil {
+		if err := checkChoices(choices, "a template"); err != nil {
+			return nil, err
+		}
+	}
 	networks := map[string]string{}
 	for name, network := range choices.Networks {
 		if strings.EqualFold(network, conversion.PodNetwork) {
@@ -196,7 +201,7 @@ func (m *Mover) planOVA(from origin, read *description) (*transfer.Plan, error) 
 	}
 	options := conversion.Options{
 		Namespace: choices.Namespace, Name: choices.Name, Configuration: choices.DeploymentOption, Networks: networks, StorageClass: choices.StorageClass,
-		Preference: choices.Preference, Template: read.template,
+		Instancetype: choices.Instancetype, Preference: choices.Preference, Template: read.template,
 	}
 	if n := len(read.envelope.Systems); n != 1 {
 		return nil, failed(transfer.ReasonUnsupported, false, "the package has %d virtual systems, and an import makes a template of one: split the package, or use stencilctl ova convert", n)

@@ -96,10 +96,11 @@ func TestTasksThatCannotBeWorkedOn(t *testing.T) {
 		"a package that leads elsewhere":   {transfer.Task{Stage: transfer.Export, Package: &transfer.Package{File: "../a", DownloadToken: "a"}}, "the task has no package with the name of a file and a token"},
 		"a network that is none":           {transfer.Task{Stage: transfer.Inspect, AllowedNetworks: []string{"a"}, Source: &v1beta1.ImportSource{HTTP: &v1beta1.ImportSourceHTTP{URL: "http://a"}}}, `the allowed network "a": netip.ParsePrefix("a"): no '/'`},
 		"a volume that is not mounted":     {transfer.Task{Stage: transfer.Inspect, Source: &v1beta1.ImportSource{PVC: &v1beta1.ImportSourcePVC{Path: "a"}}}, "the volume with the package is not mounted"},
+		"an unknown compression":           {transfer.Task{Stage: transfer.Export, Package: &transfer.Package{File: "a", DownloadToken: "a", Compression: "Strong", Template: []byte("{}"), VM: []byte(vmJSON)}}, `there is no compression "Strong": want one of Fast, Best, None`},
 		"an image that is not a reference": {transfer.Task{Stage: transfer.Inspect, Source: &v1beta1.ImportSource{Registry: &v1beta1.ImportSourceRegistry{Image: "web"}}}, "the image of the source: could not parse reference: web; want HOST/REPOSITORY:TAG or HOST/REPOSITORY@sha256:DIGITS"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fails(t, mounts(t, nil), &tc.task, transfer.Failure{Reason: transfer.ReasonInvalidTask, Message: tc.message})
+			fails(t, mounts(t, map[string][]byte{transfer.ResultFolder + "/.keep": nil}), &tc.task, transfer.Failure{Reason: transfer.ReasonInvalidTask, Message: tc.message})
 		})
 	}
 }
@@ -122,4 +123,78 @@ func TestTheStateIsJSON(t *testing.T) {
 	if want := `{"phase":"Running","disks":[{"name":"root","done":0,"total":0},{"name":"tools","done":0,"total":0}]}`; err != nil || string(text) != want || !json.Valid(text) {
 		t.Errorf("%s, %v", text, err)
 	}
+}
+
+// TestChoicesThatAPackageDoesNotPermit has packages with a template or a VirtualMachine, which have sizes and devices of their own.
+func TestChoicesThatAPackageDoesNotPermit(t *testing.T) {
+	const decides = ", which decides this itself: create an import without the field, and change the template afterwards"
+	none := ""
+	size, preference := transfer.Conversion{Instancetype: "u1.medium"}, transfer.Conversion{Preference: &none}
+	vm, err := oci.DecodeResource(oci.VirtualMachine, []byte(machine))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, choices := range map[string]transfer.Conversion{
+		"spec.instancetype: the package has a VirtualMachine" + decides: size, "spec.preference: the package has a VirtualMachine" + decides: preference,
+	} {
+		if _, err := makeTemplate(vm, choices, nil, nil); err == nil || failureOf(err).Message != want || failureOf(err).Reason != transfer.ReasonUnsupported {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+	for format, is := range map[v1beta1.ExportFormat]string{v1beta1.ExportOVA: "a template", v1beta1.ExportOCI: "a VirtualMachineTemplate"} {
+		s := newSite(t, packageOf(t, format))
+		for field, choices := range map[string]transfer.Conversion{"spec.instancetype": size, "spec.preference": preference} {
+			task := fromHTTP(transfer.Inspect, s.URL+"/web.pkg")
+			task.Conversion = choices
+			fails(t, mounts(t, nil), task, transfer.Failure{Reason: transfer.ReasonUnsupported, Message: field + ": the package has " + is + decides})
+		}
+	}
+}
+
+// TestCompressionsOfPackages exports a disk of text in each compression: twice, because a mover that starts again has to write the same bytes.
+func TestCompressionsOfPackages(t *testing.T) {
+	words, text := strings.Fields("admission reconcile condition binding backing file template volume disk layer digest manifest envelope descriptor grain frame"), make([]byte, 24<<20)
+	const begin, end = 1 << 20, 4 << 20
+	for i, random := begin, uint32(1); i < end; random = random*1664525 + 1013904223 {
+		i += copy(text[i:end], words[random>>28]+" ")
+	}
+	for _, format := range []v1beta1.ExportFormat{v1beta1.ExportOVA, v1beta1.ExportOCI} {
+		sizes, digests := map[v1beta1.ExportCompression]int64{}, map[string]v1beta1.ExportCompression{}
+		for _, compression := range []v1beta1.ExportCompression{v1beta1.ExportCompressionFast, v1beta1.ExportCompressionBest, v1beta1.ExportCompressionNone} {
+			task := exportTask("web.pkg", format)
+			task.Package.Compression = compression
+			var states []transfer.State
+			var pkg []byte
+			for range 2 {
+				folders := exportable(t, text)
+				states = append(states, succeed(t, folders, task))
+				pkg = read(t, folders.path(transfer.ResultFolder, "web.pkg"))
+			}
+			if states[0].Digest != states[1].Digest || digests[states[0].Digest] != "" {
+				t.Errorf("%s, %s: the digests are %s and %s, and one is that of %q", format, compression, states[0].Digest, states[1].Digest, digests[states[0].Digest])
+			}
+			sizes[compression], digests[states[0].Digest] = states[0].Size, compression
+			inspect := fromHTTP(transfer.Inspect, newSite(t, pkg).URL+"/web.pkg")
+			into := toImport(inspect, succeed(t, mounts(t, nil), inspect).Plan)
+			f := volumes(t, into)
+			succeed(t, f, into)
+			if got := read(t, f.path(transfer.DisksFolder, into.Disks[0].Name, transfer.DiskFile)); !bytes.Equal(got, text) {
+				t.Errorf("%s, %s: another disk is imported", format, compression)
+			}
+		}
+		if sizes[v1beta1.ExportCompressionBest] > sizes[v1beta1.ExportCompressionFast]*98/100 || sizes[v1beta1.ExportCompressionNone] < end-begin || sizes[v1beta1.ExportCompressionNone] > (end-begin)*101/100+1<<20 {
+			t.Errorf("%s: sizes %v", format, sizes)
+		}
+		task := exportTask("web.pkg", format)
+		task.Package.Compression = v1beta1.ExportCompressionFast
+		if fast := succeed(t, exportable(t, rootDisk()), task); fast.Digest != digestOf(packageOf(t, format)) {
+			t.Errorf("%s: the default is not Fast", format)
+		}
+	}
+}
+
+// exportable are the mounts of an export with a disk.
+func exportable(t *testing.T, disk []byte) Folders {
+	t.Helper()
+	return mounts(t, map[string][]byte{filepath.Join(transfer.DisksFolder, "root", transfer.DiskFile): disk, transfer.DisksFolder + "/tools": toolsDisk(), transfer.ResultFolder + "/.keep": nil})
 }

@@ -26,6 +26,9 @@ type noting func(action conversion.Action, source, format string, arguments ...a
 
 // makeTemplate makes a template of the resource of an artifact, whose claims are in the namespace of the import.
 func makeTemplate(resource *oci.Resource, choices transfer.Conversion, claims []oci.Claim, note noting) (*made, error) {
+	if err := checkChoices(choices, "a "+string(resource.Kind)); err != nil {
+		return nil, err
+	}
 	m := &made{volumes: map[string]string{}}
 	raw, err := json.Marshal(resource.Object)
 	if err != nil {
@@ -63,6 +66,20 @@ func makeTemplate(resource *oci.Resource, choices transfer.Conversion, claims []
 	}
 	m.template = t
 	return m, nil
+}
+
+// checkChoices rejects choices that apply to descriptors only, for a package with something else.
+func checkChoices(choices transfer.Conversion, is string) error {
+	var field string
+	switch {
+	case choices.Instancetype != "":
+		field = "spec.instancetype"
+	case choices.Preference != nil:
+		field = "spec.preference"
+	default:
+		return nil
+	}
+	return failed(transfer.ReasonUnsupported, false, "%s: the package has %s, which decides this itself: create an import without the field, and change the template afterwards", field, is)
 }
 
 func rawOf(object map[string]any) (*runtime.RawExtension, error) {

@@ -28,7 +28,7 @@ type OCI struct {
 }
 
 // NewOCI makes an artifact of a template, a VirtualMachine that it renders, and its disks. It reads no data.
-func NewOCI(t *v1beta1.VirtualMachineTemplate, vm map[string]any, disks []Disk, meter Meter) (*OCI, error) {
+func NewOCI(t *v1beta1.VirtualMachineTemplate, vm map[string]any, disks []Disk, compression v1beta1.ExportCompression, meter Meter) (*OCI, error) {
 	t = t.DeepCopy()
 	t.APIVersion, t.Kind = v1beta1.GroupVersion.String(), string(oci.VirtualMachineTemplate)
 	raw, err := json.Marshal(t)
@@ -48,7 +48,7 @@ func NewOCI(t *v1beta1.VirtualMachineTemplate, vm map[string]any, disks []Disk, 
 		claims[from.Volume] = from.Claim
 	}
 	// One for all disks, for its memory.
-	compressor, err := rawzstd.NewCompressor(0)
+	compressor, err := NewCompressor(compression)
 	if err != nil {
 		return nil, err
 	}

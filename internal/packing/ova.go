@@ -48,19 +48,22 @@ type OVA struct {
 
 // NewOVA makes an OVA of a template, a VirtualMachine that it renders, see conversion.ExportOptions, and its disks. CDs stay as they are, and disks become
 // VMDK. It reads no data.
-func NewOVA(t *v1beta1.VirtualMachineTemplate, vm map[string]any, disks []Disk, meter Meter) (*OVA, error) {
+func NewOVA(t *v1beta1.VirtualMachineTemplate, vm map[string]any, disks []Disk, compression v1beta1.ExportCompression, meter Meter) (*OVA, error) {
+	encoding, err := grains(compression)
+	if err != nil {
+		return nil, err
+	}
 	o := &OVA{}
 	options := conversion.ExportOptions{VM: vm}
 	for _, d := range disks {
 		each := conversion.ExportDisk{Volume: d.Volume, Capacity: d.Size, Populated: -1}
-		write, err := pack(t.Name, d, meter, &each)
+		write, err := pack(t.Name, d, encoding, meter, &each)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", d.Name, err)
 		}
 		o.contents = append(o.contents, write)
 		options.Disks = append(options.Disks, each)
 	}
-	var err error
 	o.Exported, err = conversion.Export(t, options)
 	return o, err
 }
@@ -69,7 +72,7 @@ func NewOVA(t *v1beta1.VirtualMachineTemplate, vm map[string]any, disks []Disk, 
 const maxTemplateName = 128
 
 // pack completes a disk of the package, and returns what writes its file.
-func pack(template string, d Disk, meter Meter, to *conversion.ExportDisk) (func(ctx context.Context, w io.Writer) error, error) {
+func pack(template string, d Disk, encoding vmdk.Encoding, meter Meter, to *conversion.ExportDisk) (func(ctx context.Context, w io.Writer) error, error) {
 	base := template[:min(len(template), maxTemplateName)] + "-" + d.Volume
 	image, data, err := d.open()
 	if err != nil {
@@ -86,7 +89,7 @@ func pack(template string, d Disk, meter Meter, to *conversion.ExportDisk) (func
 	}
 	to.File, to.Format = ovf.File{Href: base + ".vmdk"}, ovf.FormatVMDKStream
 	var progress func(done int64)
-	encoder, err := vmdk.NewEncoder(image, vmdk.EncodeOptions{Name: to.File.Href, Options: disk.Options{Progress: func(done int64) { progress(done) }}})
+	encoder, err := vmdk.NewEncoder(image, vmdk.EncodeOptions{Name: to.File.Href, Encoding: encoding, Options: disk.Options{Progress: func(done int64) { progress(done) }}})
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,9 @@ func embeddedSection(e *ovf.Envelope) *ovf.Element {
 
 // restore returns the template that the package carries, and the disks that it expects.
 func restore(e *ovf.Envelope, options *Options) (*SystemPlan, error) {
+	if chosen := options.sizing(); chosen != "" {
+		return nil, fmt.Errorf("converting the OVF: the package carries its template, so that no %s can be chosen", chosen)
+	}
 	section := embeddedSection(e)
 	if section == nil || EmbeddedFile(e) == nil || len(e.Systems) != 1 {
 		return nil, fmt.Errorf("converting the OVF: the package carries no template, but one is given")

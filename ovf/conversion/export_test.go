@@ -194,6 +194,16 @@ func TestEmbeddedTemplatesThatAreRejected(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
+	preference := "linux"
+	for want, options := range map[string]conversion.Options{
+		"converting the OVF: the package carries its template, so that no instance type can be chosen": {Instancetype: "u1.medium"},
+		"converting the OVF: the package carries its template, so that no preference can be chosen":    {Preference: &preference},
+	} {
+		options.Template = exported.Template
+		if _, err := conversion.Import(exported.Envelope, options); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
 	// The command names files after templates and claims.
 	outside := strings.Replace(string(exported.Template), `"name":"`+object.Name+`"`, `"name":"../outside"`, 1)
 	const wantName = `converting the OVF: the template name "../outside" is not the name of an object; want lower case letters, digits, hyphens and dots`

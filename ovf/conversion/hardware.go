@@ -54,7 +54,7 @@ func (s *system) domain() (map[string]any, error) {
 			s.note(ActionDropped, title(item), "reservation, limit and weight; the cluster's overcommitment applies")
 		}
 	}
-	if memory < leastMemory {
+	if memory < leastMemory && s.options.Instancetype == "" {
 		return nil, fmt.Errorf("it has %d bytes of memory in configuration %q; want at least 1 MiB", memory, s.configuration)
 	}
 	// The default of VMware and VirtualBox is a socket for each processor.
@@ -66,11 +66,23 @@ func (s *system) domain() (map[string]any, error) {
 			s.note(ActionChanged, "processors", "%d processors cannot be divided into sockets of %d cores; each is a socket", processors, cores)
 		}
 	}
-	s.note(ActionKept, "processors", "%v sockets with %v cores", cpu["sockets"], cpu["cores"])
-	s.note(ActionKept, "memory", "%s", quantity(memory))
-	domain := map[string]any{"cpu": cpu, "memory": map[string]any{"guest": quantity(memory)}}
+	domain := map[string]any{}
+	s.sizes(domain, cpu, quantity(memory))
 	s.firmware(domain)
 	return domain, nil
+}
+
+// sizes sets processors and memory, unless an instance type has them: KubeVirt denies both in one VirtualMachine.
+func (s *system) sizes(domain, cpu map[string]any, memory string) {
+	processors := fmt.Sprintf("%v sockets with %v cores", cpu["sockets"], cpu["cores"])
+	if name := s.options.Instancetype; name != "" {
+		s.note(ActionChanged, "processors", "%s in the package; VirtualMachines have those of the instance type %s", processors, name)
+		s.note(ActionChanged, "memory", "%s in the package; VirtualMachines have that of the instance type %s", memory, name)
+		return
+	}
+	s.note(ActionKept, "processors", "%s", processors)
+	s.note(ActionKept, "memory", "%s", memory)
+	domain["cpu"], domain["memory"] = cpu, map[string]any{"guest": memory}
 }
 
 // firmware sets the firmware always, because a preference could otherwise choose one with which the guest does not boot.

@@ -154,6 +154,10 @@ func (s *system) template(name string, domain map[string]any) error {
 	if len(s.dataVolumes) > 0 {
 		spec["dataVolumeTemplates"] = s.dataVolumes
 	}
+	if s.options.Instancetype != "" {
+		spec["instancetype"] = map[string]any{"name": s.options.Instancetype}
+		s.note(ActionChanged, "sizes", "instance type %s, as requested; VirtualMachines cannot be created in a cluster without it", s.options.Instancetype)
+	}
 	if preference := s.preference(); preference != "" {
 		spec["preference"] = map[string]any{"name": preference}
 	}

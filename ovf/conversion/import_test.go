@@ -77,6 +77,7 @@ func TestWhatCannotBeImported(t *testing.T) {
 		"two networks of pods":      {text: envelope("", memory), options: conversion.Options{Networks: map[string]string{"a": "pod", "b": "pod"}}, want: "converting the OVF: KubeVirt has one network of pods, and several networks are mapped to it"},
 		"a network that is no name": {text: envelope("", memory), options: conversion.Options{Networks: map[string]string{"a": "${NAME}"}}, want: `converting the OVF: the network "a" is mapped to "${NAME}"; want pod, NAME or NAMESPACE/NAME`},
 		"a class that is no name":   {text: envelope("", memory), options: conversion.Options{StorageClass: "Fast!"}, want: `converting the OVF: the storage class "Fast!" is not the name of an object; want lower case letters, digits, hyphens and dots`},
+		"a size that is no name":    {text: envelope("", memory), options: conversion.Options{Instancetype: "Large One"}, want: `converting the OVF: the instance type "Large One" is not the name of an object; want lower case letters, digits, hyphens and dots`},
 		"an unknown bus":            {text: envelope("", memory), options: conversion.Options{DiskBus: "ide"}, want: `converting the OVF: there is no bus "ide"; want sata, scsi or virtio`},
 		"an unknown delivery":       {text: envelope("", memory), options: conversion.Options{Delivery: "Mail"}, want: `converting the OVF: there is no delivery "Mail"; want Environment, CloudInit or None`},
 		"a template of no package":  {text: envelope("", memory), options: conversion.Options{Template: []byte("{}")}, want: "converting the OVF: the package carries no template, but one is given"},
@@ -367,6 +368,30 @@ func TestPreferences(t *testing.T) {
 			t.Errorf("preference %q: %s", *name, plan.Template.Spec.VirtualMachine.Raw)
 		}
 	}
+}
+
+func TestAnInstanceTypeHasTheSizes(t *testing.T) {
+	processors := item(3, 3, "VirtualQuantity", "4")
+	plan := importText(t, envelope("", memory+processors), conversion.Options{Instancetype: "u1.medium"})
+	spec := render(t, plan.Template, values(plan.Template)).Object()["spec"].(map[string]any)
+	if diff := cmp.Diff(map[string]any{"name": "u1.medium"}, spec["instancetype"]); diff != "" {
+		t.Errorf("instance type (-want +got):\n%s", diff)
+	}
+	domain := guest(t, plan)["domain"].(map[string]any)
+	if domain["cpu"] != nil || domain["memory"] != nil || domain["firmware"] == nil {
+		t.Errorf("domain %v", domain)
+	}
+	for _, want := range []string{
+		"changed: processors: 10 sockets with 1 cores in the package; VirtualMachines have those of the instance type u1.medium",
+		"changed: memory: 512Mi in the package; VirtualMachines have that of the instance type u1.medium",
+		"changed: sizes: instance type u1.medium, as requested; VirtualMachines cannot be created in a cluster without it",
+	} {
+		if !slices.ContainsFunc(plan.Notes, func(n conversion.Note) bool { return n.String() == want }) {
+			t.Errorf("no note %q in %q", want, plan.Notes)
+		}
+	}
+	// The descriptor needs no sizes then.
+	importText(t, envelope("", ""), conversion.Options{Instancetype: "u1.medium"})
 }
 
 func TestNamesOfTemplates(t *testing.T) {

@@ -54,11 +54,14 @@ type Options struct {
 	DiskBus string
 	// StorageClass is the storage class of the disks; empty for the cluster's default.
 	StorageClass string
+	// Instancetype is the name of a VirtualMachineClusterInstancetype for all systems, which has the CPUs and the memory instead of the descriptor. If it is
+	// empty, they are those of the descriptor.
+	Instancetype string
 	// Preference is the name of a VirtualMachineClusterPreference for all systems. Nil chooses one for the operating system, and an empty name none.
 	Preference *string
 	Delivery   Delivery
 	// Template is the content of the file that [EmbeddedFile] returns. Nil makes templates from the descriptor. Otherwise
-	// only Name and Namespace apply.
+	// only Name and Namespace apply, and Instancetype and Preference are errors.
 	Template []byte
 }
 
@@ -79,7 +82,7 @@ func (o *Options) check(e *ovf.Envelope) error {
 		}
 		return fmt.Errorf("converting the OVF: there is no deployment option %q; the package has %q", o.Configuration, ids)
 	}
-	names := map[string]string{"storage class": o.StorageClass, "template name": o.Name, "namespace": o.Namespace}
+	names := map[string]string{"storage class": o.StorageClass, "template name": o.Name, "namespace": o.Namespace, "instance type": o.Instancetype}
 	if o.Preference != nil {
 		names["preference"] = *o.Preference
 	}
@@ -107,6 +110,17 @@ func (o *Options) check(e *ovf.Envelope) error {
 		return errors.New("converting the OVF: KubeVirt has one network of pods, and several networks are mapped to it")
 	}
 	return nil
+}
+
+// sizing returns the first choice that belongs to a descriptor without a template; empty if there is none.
+func (o *Options) sizing() string {
+	switch {
+	case o.Instancetype != "":
+		return "instance type"
+	case o.Preference != nil:
+		return "preference"
+	}
+	return ""
 }
 
 // networks returns the names of all networks, those of adapters first.

@@ -242,9 +242,7 @@ func (e *exporting) start(ctx context.Context, of *exportable, copies []corev1.P
 	if err != nil {
 		return err
 	}
-	task := &transfer.Task{Stage: transfer.Export, Limits: transfer.Limits{Disks: e.settings.MaxDisks, Bytes: e.settings.MaxBytes, Seconds: int64(exportTimeout.Seconds()), Ratio: maxRatio, StallSeconds: stallSeconds}, Package: &transfer.Package{
-		File: e.file(), Format: e.format(), Template: encoded, VM: rendered, DownloadToken: e.who.downloadToken,
-	}}
+	task := &transfer.Task{Stage: transfer.Export, Limits: transfer.Limits{Disks: e.settings.MaxDisks, Bytes: e.settings.MaxBytes, Seconds: int64(exportTimeout.Seconds()), Ratio: maxRatio, StallSeconds: stallSeconds}, Package: e.contents(encoded, rendered)}
 	j := job{template: versionOf(of.template), secret: e.owner.called(""), result: e.owner.called(result)}
 	if target := e.target(); target != nil {
 		task.Package.Target, task.AllowedNetworks = target, e.settings.networks()
@@ -273,6 +271,11 @@ func (e *exporting) start(ctx context.Context, of *exportable, copies []corev1.P
 		}
 	}
 	return nil
+}
+
+// contents returns the package of a template and the VirtualMachine that it renders, both as JSON.
+func (e *exporting) contents(template, vm []byte) *transfer.Package {
+	return &transfer.Package{File: e.file(), Format: e.format(), Compression: e.object.Spec.Compression, Template: template, VM: vm, DownloadToken: e.who.downloadToken}
 }
 
 // mountCopies adds copies of disks to the task of a mover and to its Job, which reads them. It returns how large a package with them can be.

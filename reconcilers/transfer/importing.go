@@ -114,7 +114,7 @@ func (i *importing) task(stage transfer.Stage) *transfer.Task {
 	task := &transfer.Task{
 		Stage: stage, Source: i.source(), Verification: spec.Verification, Checksum: spec.Checksum,
 		Conversion: transfer.Conversion{
-			Namespace: i.object.Namespace, Name: i.templateName(), DeploymentOption: spec.DeploymentOption, Networks: spec.Networks,
+			Namespace: i.object.Namespace, Name: i.templateName(), DeploymentOption: spec.DeploymentOption, Networks: spec.Networks, Instancetype: spec.Instancetype,
 		},
 		AllowedNetworks: i.settings.networks(),
 		Limits:          transfer.Limits{Disks: i.settings.MaxDisks, Bytes: i.settings.MaxBytes, Ratio: maxRatio, Seconds: int64(importTimeout.Seconds()), StallSeconds: stallSeconds},

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/transfer"
 )
@@ -61,6 +63,28 @@ func TestAPlanHasWhatTheUserDecides(t *testing.T) {
 	if got := i.wait(); got != "" {
 		t.Errorf("it waits for %q", got)
 	}
+}
+
+// TestTasksHaveTheChoicesOfUsers tests what movers receive. A task that has changed is another one, so that what is the default stays as it was.
+func TestTasksHaveTheChoicesOfUsers(t *testing.T) {
+	imported := &v1beta1.VirtualMachineTemplateImport{}
+	imported.Namespace, imported.Name = "shop", "web"
+	exported := &v1beta1.VirtualMachineTemplateExport{Spec: v1beta1.VirtualMachineTemplateExportSpec{TemplateRef: corev1.LocalObjectReference{Name: "web"}}}
+	i := &importing{&session{runner: &runner{}}, imported}
+	e := &exporting{session: &session{who: &identity{downloadToken: "download"}}, object: exported}
+	tasks := func(wantImport, wantExport string) {
+		t.Helper()
+		for want, task := range map[string]any{wantImport: i.task(transfer.Inspect).Conversion, wantExport: e.contents([]byte("{}"), []byte("{}"))} {
+			if got, err := json.Marshal(task); err != nil || string(got) != want {
+				t.Errorf("got  %s, %v\nwant %s", got, err, want)
+			}
+		}
+	}
+	tasks(`{"namespace":"shop","name":"web"}`, `{"file":"web.ova","format":"OVA","template":"e30=","vm":"e30=","downloadToken":"download"}`)
+	imported.Spec.Instancetype, imported.Spec.Preference = "u1.medium", "None"
+	exported.Spec.Compression, exported.Spec.Format = v1beta1.ExportCompressionBest, v1beta1.ExportOCI
+	tasks(`{"namespace":"shop","name":"web","instancetype":"u1.medium","preference":""}`,
+		`{"file":"web.oci.tar","format":"OCI","compression":"Best","template":"e30=","vm":"e30=","downloadToken":"download"}`)
 }
 
 // TestPlansOfAnUntrustedMover has movers report what a manager must not accept.

@@ -77,6 +77,13 @@ type VirtualMachineTemplateExportSpec struct {
 	// +optional
 	Format ExportFormat `json:"format,omitempty"`
 
+	// Compression specifies how strongly the disks in the package are compressed. Fast is
+	// the default. Best makes the package a little smaller and takes up to ten times as
+	// long. None is for disks that cannot be compressed, and for storage that compresses.
+	//
+	// +optional
+	Compression ExportCompression `json:"compression,omitempty"`
+
 	// Target is where the package is written to. The default is a volume, from which it
 	// can be downloaded.
 	//
@@ -145,6 +152,22 @@ const (
 
 	// ExportOCI is the tar archive of an OCI layout, as virtctl writes it.
 	ExportOCI ExportFormat = "OCI"
+)
+
+// ExportCompression specifies how strongly disks are compressed.
+//
+// +kubebuilder:validation:Enum=Fast;Best;None
+type ExportCompression string
+
+const (
+	// ExportCompressionFast compresses as fast as disks are usually read.
+	ExportCompressionFast ExportCompression = "Fast"
+
+	// ExportCompressionBest makes the package as small as its format permits.
+	ExportCompressionBest ExportCompression = "Best"
+
+	// ExportCompressionNone leaves out zeros only.
+	ExportCompressionNone ExportCompression = "None"
 )
 
 // VirtualMachineTemplateExportStatus is the progress of a

@@ -100,8 +100,18 @@ type VirtualMachineTemplateImportSpec struct {
 	// +kubebuilder:validation:MaxProperties=64
 	Networks map[string]string `json:"networks,omitempty"`
 
+	// Instancetype is the name of a VirtualMachineClusterInstancetype for the template. VMs
+	// have its CPUs and memory, and those of the package are left out. The default is none.
+	// A package that has a template or a VirtualMachine cannot be imported with it.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of a VirtualMachineClusterInstancetype: lower case letters, digits, hyphens and dots"
+	Instancetype string `json:"instancetype,omitempty"`
+
 	// Preference is the name of a VirtualMachineClusterPreference for the template. The
 	// default is chosen for the operating system that the package names, and None is none.
+	// A package that has a template or a VirtualMachine cannot be imported with it.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 )
 
 func TestFolderToArchiveAndBack(t *testing.T) {
@@ -40,6 +42,37 @@ func TestFolderToArchiveAndBack(t *testing.T) {
 	}
 	if len(r.Disks) != 1 || r.Disks[0].Claim != "fedora.44" || r.Disks[0].Size != 5<<20 || r.Disks[0].File != "fedora.44.raw" || r.Kind != "VirtualMachineTemplate" || len(r.Warnings) != 0 {
 		t.Errorf("report %+v", r)
+	}
+}
+
+// TestCompressionsOfLayers pushes a disk in each compression, and an artifact that has layers.
+func TestCompressionsOfLayers(t *testing.T) {
+	folder, temp := web(t), t.TempDir()
+	sizes := map[string]int64{}
+	for _, compression := range []string{"Fast", "Best", "None"} {
+		archive, again, out := filepath.Join(temp, compression+".tar"), filepath.Join(temp, compression+"2.tar"), filepath.Join(temp, compression)
+		succeed(t, "push", folder, archive, "--compression", compression)
+		succeed(t, "push", folder, again, "--compression", compression)
+		succeed(t, "pull", archive, "--output-folder", out)
+		isWeb(t, out)
+		first, err := os.ReadFile(archive)
+		second, also := os.ReadFile(again)
+		if err != nil || also != nil || !bytes.Equal(first, second) {
+			t.Errorf("%s: the same folder becomes another archive, or %v, %v", compression, err, also)
+		}
+		sizes[compression] = int64(len(first))
+	}
+	// Its data are random, and the rest of their MiB zeros.
+	if sizes["None"] < sizes["Fast"]+400<<10 || sizes["Best"] > sizes["Fast"] {
+		t.Errorf("sizes %v", sizes)
+	}
+	const want = "--compression is for a folder with disks, and ARCHIVE has layers, which are written as they are\n"
+	archive := filepath.Join(temp, "Fast.tar")
+	if code, out, messages := run(t.Context(), "push", archive, filepath.Join(temp, "other.tar"), "--compression", "Best"); code != cli.ExitUsage || out != "" || messages != strings.Replace(want, "ARCHIVE", archive, 1) {
+		t.Errorf("exit code %d, %s%s", code, out, messages)
+	}
+	if code, out, messages := run(t.Context(), "push", folder, filepath.Join(temp, "other.tar"), "--compression", "Strong"); code == cli.ExitOK || !strings.Contains(messages, "must be one of Fast, Best, None") {
+		t.Errorf("exit code %d, %s%s", code, out, messages)
 	}
 }
 

@@ -29,7 +29,7 @@ type imaging struct {
 }
 
 func newContainerDisk(streams cli.Streams, options registry.Options) *cobra.Command {
-	i := imaging{pushing: pushing{streams: streams, options: options, format: newFormat()}}
+	i := imaging{pushing: newPushing(streams, options)}
 	command := &cobra.Command{
 		Use:   "container-disk FOLDER|DISK oci://HOST/REPOSITORY:TAG|TAR",
 		Short: "Write disks as container images that KubeVirt and CDI read",

@@ -17,6 +17,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/files"
 	images "github.com/vmstencil/stencil/disk"
 	"github.com/vmstencil/stencil/disk/rawzstd"
+	"github.com/vmstencil/stencil/internal/packing"
 	"github.com/vmstencil/stencil/oci"
 )
 
@@ -99,7 +100,7 @@ func (r *raw) open() error {
 func (p *pushing) measure(ctx context.Context, r *raw, content images.Image) error {
 	if p.compressor == nil {
 		// One for all disks and both passes, for its memory.
-		made, err := rawzstd.NewCompressor(0)
+		made, err := packing.NewCompressor(v1beta1.ExportCompression(p.compression.String()))
 		if err != nil {
 			return cli.Internal(err)
 		}

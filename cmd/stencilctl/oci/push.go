@@ -16,6 +16,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/files"
 	"github.com/vmstencil/stencil/disk/rawzstd"
+	"github.com/vmstencil/stencil/internal/packing"
 	"github.com/vmstencil/stencil/internal/registry"
 	"github.com/vmstencil/stencil/oci"
 )
@@ -25,17 +26,24 @@ type pushing struct {
 	streams cli.Streams
 	options registry.Options
 	format  *cli.Format
+	// compression is that of disks which are no layers yet.
+	compression *cli.Format
 	// compressor is made for the first disk.
 	compressor *rawzstd.Compressor
 }
 
+func newPushing(streams cli.Streams, options registry.Options) pushing {
+	return pushing{streams: streams, options: options, format: newFormat(), compression: cli.NewFormat(packing.Compressions...)}
+}
+
 func (p *pushing) register(command *cobra.Command) {
 	command.Flags().BoolVar(&p.options.PlainHTTP, "plain-http", false, "connect to the registry without TLS; on loopback it is not needed")
+	command.Flags().Var(p.compression, "compression", "how strongly disks are compressed: "+strings.Join(packing.Compressions, ", "))
 	p.format.Register(command, "output", "o")
 }
 
 func newPush(streams cli.Streams, options registry.Options) *cobra.Command {
-	p := pushing{streams: streams, options: options, format: newFormat()}
+	p := newPushing(streams, options)
 	command := &cobra.Command{
 		Use:   "push FOLDER|LAYOUT|TAR oci://HOST/REPOSITORY:TAG|TAR",
 		Short: "Write a template and its disks as an artifact to a registry or an archive",
@@ -43,7 +51,7 @@ func newPush(streams cli.Streams, options registry.Options) *cobra.Command {
 VirtualMachine, NAME.yaml, and for each PersistentVolumeClaim that it refers to the disk, CLAIM.raw. A layout or an archive is written with the digests it has. What is
 written is printed before.
 
-Equal folders become equal artifacts. Layers that the repository has are not sent again. A connection that is cut is continued, five times without progress; after that, or
+Equal folders become equal artifacts, with the same compression. Layers that the repository has are not sent again. A connection that is cut is continued, five times without progress; after that, or
 if the command is interrupted, the same command continues the layer where the registry permits it.`,
 		Example: `  stencilctl oci push web oci://registry.example.com/templates/web:v1
   stencilctl oci push web web.oci.tar
@@ -147,6 +155,9 @@ func (p *pushing) origin(ctx context.Context, from string) (*origin, error) {
 	}
 	if !is {
 		return p.folder(ctx, from)
+	}
+	if !p.compression.Is(packing.Compressions[0]) {
+		return nil, cli.Usage(fmt.Errorf("--compression is for a folder with disks, and %s has layers, which are written as they are", from))
 	}
 	f, err := (&reader{}).open(ctx, from)
 	if err != nil {

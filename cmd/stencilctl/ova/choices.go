@@ -30,6 +30,7 @@ func (c *choices) register(command *cobra.Command) {
 	flags.StringToStringVar(&c.chosen.Networks, "network", nil, "network of the package, and pod or the NetworkAttachmentDefinition for it: NETWORK=NAME; may be repeated")
 	flags.StringVar(&c.chosen.DiskBus, "disk-bus", "", "bus of all disks: "+strings.Join(buses, ", ")+" (default virtio for disks at virtio controllers, sata for others)")
 	flags.StringVar(&c.chosen.StorageClass, "storage-class", "", "StorageClass of the disks (default that of the cluster)")
+	flags.StringVar(&c.chosen.Instancetype, "instancetype-name", "", "VirtualMachineClusterInstancetype, which has the CPUs and the memory (default none: those of the package)")
 	flags.StringVar(&c.preference, "preference", "", `VirtualMachineClusterPreference; "" for none (default one for the operating system)`)
 	flags.StringVar(&c.delivery, "delivery", "", "how guests get the values of properties: "+strings.Join(deliveries, ", ")+" (default by their names)")
 	for name, values := range map[string][]string{"disk-bus": buses, "delivery": deliveries} {

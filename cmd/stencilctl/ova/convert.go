@@ -40,12 +40,14 @@ type converting struct {
 	parameters []string
 	// instancetypes are files with the instance type of that template, and its preference.
 	instancetypes []string
-	format        *cli.Format
-	folder        files.Folder
+	// compression is that of the disks of the OVA.
+	compression *cli.Format
+	format      *cli.Format
+	folder      files.Folder
 }
 
 func newConvert(streams cli.Streams) *cobra.Command {
-	c := converting{streams: streams, verification: cli.NewFormat(ifPresent, require, skip), format: newFormat()}
+	c := converting{streams: streams, verification: cli.NewFormat(ifPresent, require, skip), compression: cli.NewFormat(packing.Compressions...), format: newFormat()}
 	command := &cobra.Command{
 		Use:   "convert FILE --output-folder FOLDER | FOLDER --output-file FILE",
 		Short: "Convert an OVA to templates and raw disks, or a template and its disks to an OVA",
@@ -69,6 +71,7 @@ that of the VirtualMachine that the template renders, with the CPUs and the memo
 	flags.StringVar(&c.outputFile, "output-file", "", "OVA to write, which must not exist")
 	flags.StringArrayVarP(&c.parameters, "param", "p", nil, "value of a parameter of the template in the folder: NAME=VALUE; may be repeated")
 	flags.StringSliceVar(&c.instancetypes, "instancetype", nil, "files with the instance type that the template in the folder names, and with its preference")
+	flags.Var(c.compression, "compression", "how strongly the disks in the OVA are compressed: "+strings.Join(packing.Compressions, ", "))
 	c.format.Register(command, "output", "o")
 	command.MarkFlagsOneRequired("output-folder", "output-file")
 	command.MarkFlagsMutuallyExclusive("output-folder", "output-file")
@@ -83,6 +86,9 @@ func (c *converting) run(command *cobra.Command, path string) (err error) {
 		return cli.Usage(errors.New("a folder needs --output-file, and an OVA --output-folder"))
 	case info.IsDir():
 		return c.pack(command.Context(), path)
+	}
+	if command.Flags().Changed("compression") {
+		return cli.Usage(errors.New("--compression needs --output-file: disks in a folder are not compressed"))
 	}
 	options, err := c.choices.options(command)
 	if err != nil {

@@ -146,6 +146,62 @@ func TestInspectShowsThePlan(t *testing.T) {
 	}
 }
 
+func TestAnInstanceTypeHasTheSizes(t *testing.T) {
+	code, out, messages := run(t.Context(), "inspect", web(t), "-n", "golden", "--instancetype-name", "u1.medium")
+	for _, want := range []string{"in the package; VirtualMachines have those of the instance type u1.medium\n", "in the package; VirtualMachines have that of the instance type u1.medium\n", "instance type u1.medium, as requested; VirtualMachines cannot be created in a cluster without it\n"} {
+		if code != cli.ExitOK || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, %q is not in\n%s%s", code, want, out, messages)
+		}
+	}
+	code, out, messages = run(t.Context(), "inspect", web(t), "-n", "golden", "--instancetype-name", "u1.medium", "-o", "json")
+	if code != cli.ExitOK || !strings.Contains(out, `"instancetype": {`) || strings.Contains(out, `"cores"`) || strings.Contains(out, `"guest"`) {
+		t.Errorf("exit code %d, %s%s", code, out, messages)
+	}
+}
+
+// TestCompressionsOfOVAs packs a disk of zeros and text in each compression.
+func TestCompressionsOfOVAs(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "web")
+	if code, _, messages := run(t.Context(), "convert", web(t), "--output-folder", folder, "-n", "golden"); code != cli.ExitOK {
+		t.Fatalf("exit code %d, %s", code, messages)
+	}
+	raw := filepath.Join(folder, "web-disk0.raw")
+	disk, err := os.ReadFile(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Fields("admission reconcile condition binding backing file template volume disk layer digest manifest envelope descriptor grain frame")
+	for i, random := 0, uint32(1); i < len(disk)/2; random = random*1664525 + 1013904223 {
+		i += copy(disk[i:len(disk)/2], text[random>>28]+" ")
+	}
+	write(t, raw, string(disk))
+	sizes := map[string]int64{}
+	for _, compression := range []string{"", "Fast", "Best", "None"} {
+		packed, again := filepath.Join(t.TempDir(), "web.ova"), filepath.Join(t.TempDir(), "again")
+		arguments := []string{"convert", folder, "--output-file", packed, "-p", "NAME=web-1"}
+		if compression != "" {
+			arguments = append(arguments, "--compression", compression)
+		}
+		if code, _, messages := run(t.Context(), arguments...); code != cli.ExitOK {
+			t.Fatalf("exit code %d, %s", code, messages)
+		}
+		info, err := os.Stat(packed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes[compression] = info.Size()
+		if code, _, messages := run(t.Context(), "convert", packed, "--output-folder", again, "-n", "golden", "--verify", "Require"); code != cli.ExitOK {
+			t.Fatalf("exit code %d, %s", code, messages)
+		}
+		if got, err := os.ReadFile(filepath.Join(again, "web-disk0.raw")); err != nil || !bytes.Equal(got, disk) {
+			t.Errorf("%s: the disk has other content, or %v", compression, err)
+		}
+	}
+	if sizes[""] != sizes["Fast"] || sizes["Best"] >= sizes["Fast"] || sizes["Fast"] >= sizes["None"] {
+		t.Errorf("sizes %v", sizes)
+	}
+}
+
 func TestConvertWritesTemplatesAndRawDisks(t *testing.T) {
 	zipped := func(content []byte) []byte {
 		var written bytes.Buffer
@@ -210,30 +266,33 @@ func TestWhatIsWrongIsReported(t *testing.T) {
 		code      int
 		want      string
 	}{
-		"no file":                    {[]string{"inspect", "none.ova"}, cli.ExitUsage, "open none.ova: no such file or directory"},
-		"no archive":                 {[]string{"inspect", text}, cli.ExitUsage, text + ": OVA: is truncated"},
-		"a bus":                      {[]string{"inspect", good, "--disk-bus", "ide"}, cli.ExitUsage, `--disk-bus: "ide" is none of sata, scsi, virtio`},
-		"a delivery":                 {[]string{"inspect", good, "--delivery", "Mail"}, cli.ExitUsage, `--delivery: "Mail" is none of Environment, CloudInit, None`},
-		"a network":                  {[]string{"inspect", good, "--network", "LAN=pod"}, cli.ExitUsage, "LAN"},
-		"a configuration":            {[]string{"inspect", good, "--configuration", "huge"}, cli.ExitUsage, "huge"},
-		"validate, changed":          {[]string{"validate", changed}, cli.ExitFindings, `member "web-disk1.vmdk": has the SHA256 digest`},
-		"validate, no manifest":      {[]string{"validate", bare}, cli.ExitFindings, "contains no manifest"},
-		"validate, not signed":       {[]string{"validate", good, "--ca", certificate}, cli.ExitFindings, "not signed"},
-		"validate, no certificate":   {[]string{"validate", good, "--ca", text}, cli.ExitUsage, text + " has no certificate in PEM"},
-		"convert, changed":           {convert(changed), cli.ExitUsage, `member "web-disk1.vmdk": has the SHA256 digest`},
-		"convert, no manifest":       {convert(bare, "--verify", "Require"), cli.ExitUsage, "contains no manifest"},
-		"convert, not signed":        {convert(good, "--ca", certificate), cli.ExitUsage, "not signed"},
-		"convert, signed and skip":   {convert(good, "--ca", certificate, "--verify", "Skip"), cli.ExitUsage, "--ca needs the digests: --verify must not be Skip"},
-		"convert, a larger disk":     {convert(pack(t, "", ovf.FormatVMDKStream, capacity/2, lying)), cli.ExitUsage, "web-disk1.vmdk: the disk has 8388608 bytes, and 4194304 according to the descriptor"},
-		"convert, no VMDK":           {convert(pack(t, "", ovf.FormatVMDKStream, capacity, []byte("no image"))), cli.ExitUsage, "web-disk1.vmdk: vmdk"},
-		"convert, a cut VMDK":        {convert(pack(t, "", ovf.FormatVMDKStream, capacity, lying[:len(lying)/2])), cli.ExitUsage, "web-disk1.vmdk: vmdk"},
-		"convert, an unknown format": {convert(pack(t, "", "http://example.com/format", capacity, lying)), cli.ExitUsage, `web-disk1.vmdk: the format "http://example.com/format" is not supported: VMDK, VHD, qcow2 and ISO are`},
-		"convert, a folder":          {[]string{"convert", good, "--output-folder", filepath.Dir(good)}, cli.ExitUsage, "file exists"},
-		"convert, no gzip":           {convert(pack(t, ` ovf:compression="gzip"`, ovf.FormatVMDKStream, capacity, lying)), cli.ExitUsage, "gzip: invalid header"},
-		"sign, the output exists":    {[]string{"sign", good, "--key", key, "--cert", certificate, "--output", exists}, cli.ExitUsage, exists + " exists"},
-		"sign, another key":          {[]string{"sign", good, "--key", weakKey, "--cert", certificate, "--output", signed}, cli.ExitUsage, "private key does not match public key"},
-		"sign, a weak key":           {[]string{"sign", good, "--key", weakKey, "--cert", weakCertificate, "--output", signed}, cli.ExitUsage, weakKey + " has no RSA key of at least 2048 bits"},
-		"sign, changed":              {[]string{"sign", changed, "--key", key, "--cert", certificate, "--output", signed}, cli.ExitUsage, `member "web-disk1.vmdk": has the SHA256 digest`},
+		"no file":                           {[]string{"inspect", "none.ova"}, cli.ExitUsage, "open none.ova: no such file or directory"},
+		"no archive":                        {[]string{"inspect", text}, cli.ExitUsage, text + ": OVA: is truncated"},
+		"a bus":                             {[]string{"inspect", good, "--disk-bus", "ide"}, cli.ExitUsage, `--disk-bus: "ide" is none of sata, scsi, virtio`},
+		"a delivery":                        {[]string{"inspect", good, "--delivery", "Mail"}, cli.ExitUsage, `--delivery: "Mail" is none of Environment, CloudInit, None`},
+		"a network":                         {[]string{"inspect", good, "--network", "LAN=pod"}, cli.ExitUsage, "LAN"},
+		"a configuration":                   {[]string{"inspect", good, "--configuration", "huge"}, cli.ExitUsage, "huge"},
+		"an instance type":                  {[]string{"inspect", good, "--instancetype-name", "Large One"}, cli.ExitUsage, `the instance type "Large One" is not the name of an object`},
+		"convert, a compression of nothing": {convert(good, "--compression", "Fast"), cli.ExitUsage, "--compression needs --output-file: disks in a folder are not compressed"},
+		"convert, an unknown compression":   {[]string{"convert", filepath.Dir(good), "--output-file", signed, "--compression", "Strong"}, cli.ExitUsage, "must be one of Fast, Best, None"},
+		"validate, changed":                 {[]string{"validate", changed}, cli.ExitFindings, `member "web-disk1.vmdk": has the SHA256 digest`},
+		"validate, no manifest":             {[]string{"validate", bare}, cli.ExitFindings, "contains no manifest"},
+		"validate, not signed":              {[]string{"validate", good, "--ca", certificate}, cli.ExitFindings, "not signed"},
+		"validate, no certificate":          {[]string{"validate", good, "--ca", text}, cli.ExitUsage, text + " has no certificate in PEM"},
+		"convert, changed":                  {convert(changed), cli.ExitUsage, `member "web-disk1.vmdk": has the SHA256 digest`},
+		"convert, no manifest":              {convert(bare, "--verify", "Require"), cli.ExitUsage, "contains no manifest"},
+		"convert, not signed":               {convert(good, "--ca", certificate), cli.ExitUsage, "not signed"},
+		"convert, signed and skip":          {convert(good, "--ca", certificate, "--verify", "Skip"), cli.ExitUsage, "--ca needs the digests: --verify must not be Skip"},
+		"convert, a larger disk":            {convert(pack(t, "", ovf.FormatVMDKStream, capacity/2, lying)), cli.ExitUsage, "web-disk1.vmdk: the disk has 8388608 bytes, and 4194304 according to the descriptor"},
+		"convert, no VMDK":                  {convert(pack(t, "", ovf.FormatVMDKStream, capacity, []byte("no image"))), cli.ExitUsage, "web-disk1.vmdk: vmdk"},
+		"convert, a cut VMDK":               {convert(pack(t, "", ovf.FormatVMDKStream, capacity, lying[:len(lying)/2])), cli.ExitUsage, "web-disk1.vmdk: vmdk"},
+		"convert, an unknown format":        {convert(pack(t, "", "http://example.com/format", capacity, lying)), cli.ExitUsage, `web-disk1.vmdk: the format "http://example.com/format" is not supported: VMDK, VHD, qcow2 and ISO are`},
+		"convert, a folder":                 {[]string{"convert", good, "--output-folder", filepath.Dir(good)}, cli.ExitUsage, "file exists"},
+		"convert, no gzip":                  {convert(pack(t, ` ovf:compression="gzip"`, ovf.FormatVMDKStream, capacity, lying)), cli.ExitUsage, "gzip: invalid header"},
+		"sign, the output exists":           {[]string{"sign", good, "--key", key, "--cert", certificate, "--output", exists}, cli.ExitUsage, exists + " exists"},
+		"sign, another key":                 {[]string{"sign", good, "--key", weakKey, "--cert", certificate, "--output", signed}, cli.ExitUsage, "private key does not match public key"},
+		"sign, a weak key":                  {[]string{"sign", good, "--key", weakKey, "--cert", weakCertificate, "--output", signed}, cli.ExitUsage, weakKey + " has no RSA key of at least 2048 bits"},
+		"sign, changed":                     {[]string{"sign", changed, "--key", key, "--cert", certificate, "--output", signed}, cli.ExitUsage, `member "web-disk1.vmdk": has the SHA256 digest`},
 	} {
 		t.Run(what, func(t *testing.T) {
 			code, _, messages := run(t.Context(), each.arguments...)

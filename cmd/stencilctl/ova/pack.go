@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/files"
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
@@ -62,7 +63,7 @@ func (c *converting) pack(ctx context.Context, folder string) (err error) {
 			return cli.Usage(err)
 		}
 	}
-	exported, err := packing.NewOVA(t.Object, vm, all, c.meter)
+	exported, err := packing.NewOVA(t.Object, vm, all, v1beta1.ExportCompression(c.compression.String()), c.meter)
 	if err != nil {
 		return cli.Usage(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 	"github.com/vmstencil/stencil/cmd/stencilctl/files"
 	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
+	"github.com/vmstencil/stencil/internal/packing"
 )
 
 // exporting is the command export.
@@ -34,6 +35,7 @@ type exporting struct {
 	secret, certificates string
 	plainHTTP            bool
 	ttl                  time.Duration
+	compression          *cli.Format
 	spec                 v1beta1.VirtualMachineTemplateExportSpec
 }
 
@@ -50,7 +52,7 @@ var defaults = retrying{pause: 2 * time.Second, tolerate: 2 * time.Minute}
 func NewExport(streams cli.Streams, packaged v1beta1.ExportFormat) *cobra.Command {
 	c := &exporting{
 		streams: streams, packaged: packaged, format: cli.NewFormat(cli.Table, cli.YAML, cli.JSON, cli.Name),
-		retrying: defaults,
+		retrying: defaults, compression: cli.NewFormat(packing.Compressions...),
 	}
 	command := &cobra.Command{
 		Use:   "export TEMPLATE FILE",
@@ -72,6 +74,7 @@ The exit code is 1 if the export fails, and if it is not ready when the timeout 
 	flags := command.Flags()
 	flags.StringSliceVar(&c.spec.SourceNamespaces, "source-namespace", nil, "further namespaces that disks of the template come from")
 	flags.StringVar(&c.spec.StorageClassName, "storage-class", "", "storage class of the volume that holds the package (default that of the cluster)")
+	flags.Var(c.compression, "compression", "how strongly the disks in the package are compressed: "+strings.Join(packing.Compressions, ", "))
 	flags.DurationVar(&c.ttl, "ttl", 0, "how long the package can be downloaded (default 2h)")
 	flags.StringVar(&c.existing, "export", "", "download the package of this export, instead of creating one")
 	flags.BoolVar(&c.keep, "keep", false, "do not delete the export after the download")
@@ -121,6 +124,12 @@ func (c *exporting) complete() error {
 	c.spec.TemplateRef, c.spec.Format = corev1.LocalObjectReference{Name: c.template}, c.packaged
 	if c.ttl != 0 {
 		c.spec.TTL = &metav1.Duration{Duration: c.ttl}
+	}
+	if !c.compression.Is(packing.Compressions[0]) {
+		if c.existing != "" {
+			return errors.New("--compression is for a new export, and --export names one that has a package")
+		}
+		c.spec.Compression = v1beta1.ExportCompression(c.compression.String())
 	}
 	image, remote := strings.CutPrefix(c.target, registryScheme)
 	switch {

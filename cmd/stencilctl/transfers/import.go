@@ -82,7 +82,6 @@ The exit code is 1 if the import fails, if it waits for a user, and if it is not
 	flags.StringVar(&c.region, "region", "", "region of the bucket (default from the host)")
 	flags.StringVar(&c.storageClass, "storage-class", "", "storage class of the disks (default that of the cluster for VMs)")
 	flags.StringToStringVar(&c.spec.Networks, "network", nil, "network of the package, and Pod or a NetworkAttachmentDefinition for it: NAME=TARGET,...")
-	flags.StringVar(&c.spec.Preference, "preference", "", "VirtualMachineClusterPreference of the template, or None (default by the operating system)")
 	flags.StringVar(&c.approval, "approval", "", "whether the import waits until its plan is approved: "+strings.Join(c.approved, " or ")+" (default "+c.approved[0]+")")
 	if packaged == v1beta1.ExportOCI {
 		command.Use = "import FILE|oci://HOST/REPOSITORY:TAG|URL|pvc://CLAIM/PATH"
@@ -92,6 +91,8 @@ The exit code is 1 if the import fails, if it waits for a user, and if it is not
 		flags.BoolVar(&c.plainHTTP, "plain-http", false, "the cluster connects to the registry without TLS")
 	} else {
 		flags.StringVar(&c.verification, "verification", "", "whether the manifest of the OVA is verified: "+strings.Join(c.verifications, ", ")+" (default "+c.verifications[0]+")")
+		flags.StringVar(&c.spec.Instancetype, "instancetype", "", "VirtualMachineClusterInstancetype of the template, which has the CPUs and the memory instead of the package (default none)")
+		flags.StringVar(&c.spec.Preference, "preference", "", "VirtualMachineClusterPreference of the template, or None (default by the operating system)")
 		flags.StringVar(&c.spec.DeploymentOption, "deployment-option", "", "ID of a configuration of the package")
 		flags.BoolVar(&c.spec.EULAAccepted, "accept-eula", false, "you have read the licences in the package, and accept them")
 	}

@@ -129,9 +129,10 @@ func TestAnExportToARegistry(t *testing.T) {
 	image := store(t, "ada", "hidden")
 	s.does(t, `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "registry"}, "stringData": {"username": "ada", "password": "hidden"}}`, "create", "-f", "-")
 	for name, tc := range map[string]struct{ spec, want string }{
-		"an OVA":   {`"format": "OVA", "target": {"registry": {"image": "` + image + `"}}`, "format must be OCI where target is a registry"},
-		"a ttl":    {`"format": "OCI", "ttl": "1h", "target": {"registry": {"image": "` + image + `"}}`, "ttl must not be set where target is a registry, which keeps the package"},
-		"a digest": {`"format": "OCI", "target": {"registry": {"image": "a/b@sha256:1"}}`, "must have a tag and no digest"},
+		"an OVA":                 {`"format": "OVA", "target": {"registry": {"image": "` + image + `"}}`, "format must be OCI where target is a registry"},
+		"a ttl":                  {`"format": "OCI", "ttl": "1h", "target": {"registry": {"image": "` + image + `"}}`, "ttl must not be set where target is a registry, which keeps the package"},
+		"a digest":               {`"format": "OCI", "target": {"registry": {"image": "a/b@sha256:1"}}`, "must have a tag and no digest"},
+		"an unknown compression": {`"compression": "Strong"`, `spec.compression: Unsupported value: "Strong": supported values: "Fast", "Best", "None"`},
 	} {
 		got := harness.Kubectl(t, stencil.Plane, s.owner, `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplateExport", "metadata": {"name": "no"},
 			"spec": {"templateRef": {"name": "golden"}, `+tc.spec+`}}`, "create", "-f", "-", "-n", s.namespace)

@@ -87,7 +87,9 @@ func TestAnImportThatFailsLeavesNothing(t *testing.T) {
 		"no package":        {`{"source": {"http": {"url": "` + offer(t, "a.ova", []byte("hello")) + `"}}}`, "NotAPackage", ""},
 		"no Secret":         {`{"source": {"s3": {"url": "https://10.1.2.3/a/b.ova", "secretRef": {"name": "bucket"}}}, "timeout": "20s"}`, "TimedOut", "20s"},
 		"a private network": {`{"source": {"http": {"url": "http://10.1.2.3/a.ova"}}}`, "SourceDenied", "transfers.allowedNetworks"},
-		"no claim":          {`{"source": {"pvc": {"name": "nowhere", "path": "a.ova"}}, "timeout": "20s"}`, "TimedOut", "20s"},
+		"sizes of a template": {`{"source": {"http": {"url": "` + url + `"}}, "instancetype": "u1.medium"}`, "Unsupported",
+			"spec.instancetype: the package has a template, which decides this itself: create an import without the field, and change the template afterwards"},
+		"no claim": {`{"source": {"pvc": {"name": "nowhere", "path": "a.ova"}}, "timeout": "20s"}`, "TimedOut", "20s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,14 +15,14 @@ import (
 // TestATemplateSurvivesItsPackage captures a VM, exports the template, deletes it, imports the package and creates a VM: its disk has the bytes of the first.
 func TestATemplateSurvivesItsPackage(t *testing.T) {
 	for name, tc := range map[string]struct {
-		format string
+		format, compression string
 		// source returns the source of the import, and further fields of its spec.
 		source func(*testing.T, *shop, *exported, []byte) string
 	}{
-		"OVA": {"OVA", func(t *testing.T, _ *shop, e *exported, whole []byte) string {
+		"OVA": {"OVA", "Fast", func(t *testing.T, _ *shop, e *exported, whole []byte) string {
 			return `{"http": {"url": "` + offer(t, "golden.ova", whole) + `"}}, "checksum": "` + e.Digest + `", "verification": "Require"`
 		}},
-		"OVF from a bucket": {"OVA", func(t *testing.T, s *shop, _ *exported, whole []byte) string {
+		"OVF from a bucket": {"OVA", "Best", func(t *testing.T, s *shop, _ *exported, whole []byte) string {
 			files := bucket.New(t)
 			for name, content := range unpacked(t, whole) {
 				files.Put(t, "golden disks/"+name, content)
@@ -30,10 +30,10 @@ func TestATemplateSurvivesItsPackage(t *testing.T) {
 			s.does(t, "", "create", "secret", "generic", "bucket", "--from-literal=accessKeyId="+bucket.AccessKey, "--from-literal=secretKey="+bucket.SecretKey)
 			return `{"s3": {"url": "` + files.URL + `/golden%20disks/golden.ovf", "region": "` + bucket.Region + `", "secretRef": {"name": "bucket"}}}, "verification": "Require"`
 		}},
-		"OCI": {"OCI", func(t *testing.T, _ *shop, _ *exported, whole []byte) string {
+		"OCI": {"OCI", "Best", func(t *testing.T, _ *shop, _ *exported, whole []byte) string {
 			return `{"registry": {"image": "` + push(t, whole) + `", "insecure": true}}`
 		}},
-		"OCI from a bucket": {"OCI", func(t *testing.T, s *shop, e *exported, whole []byte) string {
+		"OCI from a bucket": {"OCI", "None", func(t *testing.T, s *shop, e *exported, whole []byte) string {
 			packages := bucket.New(t)
 			packages.Put(t, "golden disks/web+1.tar", whole)
 			s.does(t, "", "create", "secret", "generic", "bucket", "--from-literal=accessKeyId="+bucket.AccessKey, "--from-literal=secretKey="+bucket.SecretKey)
@@ -46,7 +46,7 @@ func TestATemplateSurvivesItsPackage(t *testing.T) {
 			disk := content(uint64(len(name)))
 			s.machine(t, disk)
 			s.captured(t)
-			e := s.export(t, "out", `, "format": "`+tc.format+`"`)
+			e := s.export(t, "out", `, "format": "`+tc.format+`", "compression": "`+tc.compression+`"`)
 			for header, want := range map[string]int{"": http.StatusUnauthorized, "Bearer wrong": http.StatusUnauthorized} {
 				if response := e.get(t, http.Header{"Authorization": {header}}); response.Code != want {
 					t.Errorf("with %q: status %d", header, response.Code)

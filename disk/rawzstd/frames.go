@@ -13,11 +13,16 @@ const (
 	repeated  = 1 << 1
 )
 
+// appendHeader appends the beginning of a frame with a content of so many bytes.
+func appendHeader(b []byte, size int64) []byte {
+	b = binary.LittleEndian.AppendUint32(b, magic)
+	b = append(b, sizeOfContent)
+	return binary.LittleEndian.AppendUint32(b, uint32(size))
+}
+
 // zeroFrame returns a frame of zeros: 4 bytes for each 128 KiB, where a compressor writes 14.
 func zeroFrame(size int64) []byte {
-	frame := binary.LittleEndian.AppendUint32(nil, magic)
-	frame = append(frame, sizeOfContent)
-	frame = binary.LittleEndian.AppendUint32(frame, uint32(size))
+	frame := appendHeader(nil, size)
 	for left := size; left > 0; left -= blockBytes {
 		header := uint32(min(left, blockBytes))<<3 | repeated
 		if left <= blockBytes {
@@ -27,4 +32,20 @@ func zeroFrame(size int64) []byte {
 		frame = binary.LittleEndian.AppendUint32(frame, header)
 	}
 	return frame
+}
+
+// appendUncompressed appends a frame with a content that is not compressed.
+func appendUncompressed(b, content []byte) []byte {
+	b = appendHeader(b, int64(len(content)))
+	for len(content) > 0 {
+		block := content[:min(len(content), blockBytes)]
+		content = content[len(block):]
+		header := uint32(len(block)) << 3
+		if len(content) == 0 {
+			header |= lastBlock
+		}
+		b = append(b, byte(header), byte(header>>8), byte(header>>16))
+		b = append(b, block...)
+	}
+	return b
 }
