@@ -143,13 +143,13 @@ func TestAPlanIsApprovedBeforeDisksAreRead(t *testing.T) {
 	})
 }
 
-// slow serves content in small pieces, with ranges, until it is released.
+// slow serves content with ranges, after the first pieces so slowly that it does not end before it is released.
 func slow(t *testing.T, content []byte) (url string, release func()) {
 	t.Helper()
 	released := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"1"`)
-		http.ServeContent(&throttled{w, r, released}, r, "appliance.ova", time.Time{}, bytes.NewReader(content))
+		http.ServeContent(&throttled{ResponseWriter: w, request: r, released: released}, r, "appliance.ova", time.Time{}, bytes.NewReader(content))
 	}))
 	t.Cleanup(server.Close)
 	return server.URL + "/appliance.ova", func() { close(released) }
@@ -159,16 +159,26 @@ type throttled struct {
 	http.ResponseWriter
 	request  *http.Request
 	released <-chan struct{}
+	pieces   int
 }
 
-func (w *throttled) Write(p []byte) (int, error) {
-	select {
-	case <-w.released:
-	case <-w.request.Context().Done():
-		return 0, w.request.Context().Err()
-	case <-time.After(100 * time.Millisecond):
+func (w *throttled) Write(p []byte) (written int, err error) {
+	for written < len(p) && err == nil {
+		piece := p[written:]
+		select {
+		case <-w.released:
+		case <-w.request.Context().Done():
+			return written, w.request.Context().Err()
+		case <-time.After(100 * time.Millisecond):
+			if w.pieces++; w.pieces > 8 {
+				piece = piece[:min(len(piece), 1<<10)]
+			}
+		}
+		var n int
+		n, err = w.ResponseWriter.Write(piece)
+		written += n
 	}
-	return w.ResponseWriter.Write(p)
+	return written, err
 }
 
 // TestAnImportSurvives tests what happens to the mover and around it while disks are written.
