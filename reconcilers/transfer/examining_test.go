@@ -1,84 +1,34 @@
 package transfer
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
-	testingclock "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/seal"
 	"github.com/vmstencil/stencil/transfer"
 )
 
 var (
-	errKilled    = errors.New("killed")
 	capturedAt   = metav1.NewTime(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC))
 	requestKey   = types.NamespacedName{Namespace: "shop", Name: "golden"}
 	unsealedRoot = &transfer.Seal{Sealed: seal.False, Count: 1, Lines: []string{"golden-root: /etc/machine-id (machine ID)"}}
 )
-
-// captureWorld is a fake API server with a captured template, and simulations of CDI, nodes and movers.
-type captureWorld struct {
-	t      *testing.T
-	client client.WithWatch
-	clock  *testingclock.FakePassiveClock
-	events *events.FakeRecorder
-	// tick is the shortest time between two reconciliations.
-	tick time.Duration
-	// template is the condition Sealed that was written to the template.
-	template *metav1.Condition
-	settings Settings
-
-	writes []string
-	// killAt is the number of the write at which the manager is killed: after the write if done is true, before it otherwise.
-	killAt int
-	done   bool
-	// denied returns an error for a creation before it happens.
-	denied func(kind string) error
-	// copied is the status of DataVolumes, mover what the mover reports, job the status of Jobs.
-	copied map[string]any
-	mover  transfer.State
-	job    batchv1.JobStatus
-	// released counts the movers that were acknowledged.
-	released int
-}
-
-func (w *captureWorld) state(context.Context, *identity, string) (*transfer.State, error) {
-	return &w.mover, nil
-}
-
-func (w *captureWorld) acknowledge(context.Context, *identity, string) error {
-	w.released++
-	return nil
-}
 
 const capturedVM = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "${NAME}"}, "spec": {
 	"dataVolumeTemplates": [
@@ -98,21 +48,9 @@ func dataVolume(name string, owners ...metav1.OwnerReference) *unstructured.Unst
 	return made
 }
 
-func newCaptureWorld(t *testing.T) *captureWorld {
+// newCaptureWorld has the request of a captured template.
+func newCaptureWorld(t *testing.T) *world {
 	t.Helper()
-	w := &captureWorld{
-		t: t, clock: testingclock.NewFakePassiveClock(capturedAt.Time), events: events.NewFakeRecorder(100), tick: time.Second, killAt: -1,
-		settings: Settings{Namespace: "stencil-system", Image: "mover", MaxDisks: 64, Limit: 1, ExamineCaptures: true},
-		copied:   map[string]any{"phase": "Succeeded"}, mover: transfer.State{Phase: transfer.Succeeded, Seal: unsealedRoot},
-	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, batchv1.AddToScheme, networkingv1.AddToScheme, v1beta1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	scheme.AddKnownTypeWithName(cdi.WithKind("DataVolume"), &unstructured.Unstructured{})
-	scheme.AddKnownTypeWithName(cdi.WithKind("DataVolumeList"), &unstructured.UnstructuredList{})
 	owner := metav1.OwnerReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "VirtualMachineTemplate", Name: "golden", UID: "template-1"}
 	template := &v1beta1.VirtualMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "golden", UID: owner.UID, Generation: 3}}
 	template.Spec.VirtualMachine = &runtime.RawExtension{Raw: []byte(capturedVM)}
@@ -121,143 +59,11 @@ func newCaptureWorld(t *testing.T) *captureWorld {
 	}}
 	request.Status.TemplateRef = &corev1.LocalObjectReference{Name: "golden"}
 	request.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonReconciled, LastTransitionTime: capturedAt}}
-	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1beta1.VirtualMachineTemplateRequest{}, &batchv1.Job{}, &corev1.Pod{}).
-		WithObjects(template, request, dataVolume("golden-root", owner), dataVolume("golden-tools", owner), dataVolume("of-another")).Build()
-	return w
-}
-
-// guarded is the client of a manager: its writes are counted.
-func (w *captureWorld) guarded() client.WithWatch {
-	write := func(name string, do func() error) error {
-		n := len(w.writes)
-		w.writes = append(w.writes, name)
-		if n != w.killAt {
-			return do()
-		}
-		if w.done {
-			if err := do(); err != nil {
-				w.t.Errorf("write %d, %s, failed: %v", n, name, err)
-			}
-		}
-		return errKilled
-	}
-	kindOf := func(object client.Object) string {
-		gvk, err := w.client.GroupVersionKindFor(object)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		return gvk.Kind
-	}
-	return interceptor.NewClient(w.client, interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.CreateOption) error {
-			if w.denied != nil {
-				if err := w.denied(kindOf(object)); err != nil {
-					return err
-				}
-			}
-			return write("create "+kindOf(object), func() error { return c.Create(ctx, object, o...) })
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.DeleteOption) error {
-			// Deletions of what does not exist are no writes.
-			if apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(object), object)) {
-				return nil
-			}
-			return write("delete "+kindOf(object), func() error { return c.Delete(ctx, object, o...) })
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, o ...client.SubResourcePatchOption) error {
-			return write("patch "+kindOf(object)+" "+sub, func() error { return c.SubResource(sub).Patch(ctx, object, patch, o...) })
-		},
-	})
-}
-
-// manager is a new process.
-func (w *captureWorld) manager() *Captures {
-	w.t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		var written v1beta1.VirtualMachineTemplate
-		if err := json.NewDecoder(r.Body).Decode(&written); err != nil || r.URL.Path != "/apis/template.kubevirt.io/v1beta1/namespaces/shop/virtualmachinetemplates/golden/status" {
-			w.t.Errorf("%s %s: %v", r.Method, r.URL, err)
-		}
-		w.template = &written.Status.Conditions[0]
-		stored := &v1beta1.VirtualMachineTemplate{}
-		if err := w.client.Get(r.Context(), types.NamespacedName{Namespace: "shop", Name: "golden"}, stored); err != nil {
-			w.t.Error(err)
-		}
-		stored.Status.Conditions = written.Status.Conditions
-		if err := w.client.Update(r.Context(), stored); err != nil {
-			w.t.Error(err)
-		}
-		rw.Header().Set("Content-Type", "application/json")
-		_, _ = rw.Write([]byte("{}"))
-	}))
-	w.t.Cleanup(server.Close)
-	statuses, err := statuswriter.New(&rest.Config{Host: server.URL})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	own := w.guarded()
-	waiting := &slots{limit: w.settings.Limit, held: map[place]bool{}, waiting: map[place]time.Time{}, recover: func(ctx context.Context) ([]place, error) { return inProgress(ctx, own) }}
-	m, err := newMetrics(prometheus.NewRegistry(), waiting.counts)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return &Captures{&runner{
-		manager: own, cluster: own, keys: &keys{key: make([]byte, keySize)}, movers: w, slots: waiting, statuses: statuses, settings: w.settings,
-		recorder: w.events, metrics: m, clock: w.clock,
-	}}
-}
-
-// others are CDI, which copies disks, and the node, which runs movers.
-func (w *captureWorld) others() {
-	w.t.Helper()
-	ctx := w.t.Context()
-	copies := &unstructured.UnstructuredList{}
-	copies.SetGroupVersionKind(cdi.WithKind("DataVolumeList"))
-	jobs := &batchv1.JobList{}
-	if err := errors.Join(w.client.List(ctx, copies, client.HasLabels{v1beta1.LabelTransferUID}), w.client.List(ctx, jobs)); err != nil {
-		w.t.Fatal(err)
-	}
-	for i := range copies.Items {
-		each := &copies.Items[i]
-		each.Object["status"] = w.copied
-		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: each.GetName()}}
-		claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
-		if err := errors.Join(w.client.Update(ctx, each), client.IgnoreAlreadyExists(w.client.Create(ctx, claim))); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-	for i := range jobs.Items {
-		each := &jobs.Items[i]
-		each.Status = w.job
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: each.Name + "-x", Labels: map[string]string{batchv1.JobNameLabel: each.Name}}}
-		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(each, batchv1.SchemeGroupVersion.WithKind("Job"))}
-		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "192.0.2.1"}
-		if err := errors.Join(w.client.Status().Update(ctx, each), client.IgnoreAlreadyExists(w.client.Create(ctx, pod))); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-}
-
-// run reconciles until nothing is due, or so many times, and returns the last error. Time passes as the results say.
-func (w *captureWorld) run(c *Captures, times int) (err error) {
-	w.t.Helper()
-	for range times {
-		var result reconcile.Result
-		result, err = c.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: requestKey})
-		if errors.Is(err, errKilled) {
-			return err
-		}
-		if err == nil && result == (reconcile.Result{}) {
-			return nil
-		}
-		w.clock.SetTime(w.clock.Now().Add(max(result.RequeueAfter, w.tick)))
-		w.others()
-	}
-	return err
+	return newWorld(t, request, template, dataVolume("golden-root", owner), dataVolume("golden-tools", owner), dataVolume("of-another"))
 }
 
 // sealed returns the condition of the request.
-func (w *captureWorld) sealed() *metav1.Condition {
+func (w *world) sealed() *metav1.Condition {
 	w.t.Helper()
 	request := &v1beta1.VirtualMachineTemplateRequest{}
 	if err := w.client.Get(w.t.Context(), requestKey, request); err != nil {
@@ -266,7 +72,7 @@ func (w *captureWorld) sealed() *metav1.Condition {
 	return meta.FindStatusCondition(request.Status.Conditions, v1beta1.ConditionSealed)
 }
 
-func (w *captureWorld) line() string {
+func (w *world) line() string {
 	c := w.sealed()
 	if c == nil {
 		return ""
@@ -274,26 +80,8 @@ func (w *captureWorld) line() string {
 	return fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message)
 }
 
-// left lists what exists of the examination.
-func (w *captureWorld) left() (names []string) {
-	w.t.Helper()
-	for _, gvk := range []schema.GroupVersionKind{
-		batchv1.SchemeGroupVersion.WithKind("Job"), networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), corev1.SchemeGroupVersion.WithKind("Secret"), cdi.WithKind("DataVolume"),
-	} {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(schema.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind + "List"})
-		if err := w.client.List(w.t.Context(), list, client.HasLabels{v1beta1.LabelTransferUID}); err != nil {
-			w.t.Fatal(err)
-		}
-		for _, each := range list.Items {
-			names = append(names, gvk.Kind+" "+each.GetName())
-		}
-	}
-	return names
-}
-
 // change changes the request.
-func (w *captureWorld) change(change func(*v1beta1.VirtualMachineTemplateRequest)) {
+func (w *world) change(change func(*v1beta1.VirtualMachineTemplateRequest)) {
 	w.t.Helper()
 	request := &v1beta1.VirtualMachineTemplateRequest{}
 	if err := w.client.Get(w.t.Context(), requestKey, request); err != nil {
@@ -412,21 +200,21 @@ func TestAnExaminationThatFails(t *testing.T) {
 	const prefix = "Unknown NotExamined the disks were not examined: "
 	quota := apierrors.NewForbidden(schema.GroupResource{Group: cdi.Group, Resource: "datavolumes"}, "transfer-request-1-0", errors.New("exceeded quota: small"))
 	for name, tc := range map[string]struct {
-		before func(*captureWorld)
+		before func(*world)
 		want   string
 	}{
-		"the template was deleted, but not its request": {func(w *captureWorld) {
+		"the template was deleted, but not its request": {func(w *world) {
 			_ = w.client.Delete(w.t.Context(), &v1beta1.VirtualMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "golden"}})
 		}, "VirtualMachineTemplate shop/golden was deleted in the meantime"},
-		"another template of its name": {func(w *captureWorld) {
+		"another template of its name": {func(w *world) {
 			w.change(func(r *v1beta1.VirtualMachineTemplateRequest) { r.OwnerReferences[0].UID = "template-0" })
 		}, "VirtualMachineTemplate shop/golden was deleted in the meantime"},
-		"no disk was captured": {func(w *captureWorld) {
+		"no disk was captured": {func(w *world) {
 			_ = w.client.Delete(w.t.Context(), dataVolume("golden-root"))
 		}, "VirtualMachineTemplate shop/golden has no captured disk"},
-		"CDI fails": {func(w *captureWorld) { w.copied = map[string]any{"phase": "Failed"} },
+		"CDI fails": {func(w *world) { w.copied = map[string]any{"phase": "Failed"} },
 			"CDI could not copy the disk root: DataVolume shop/transfer-request-1-0 has failed"},
-		"a quota": {func(w *captureWorld) {
+		"a quota": {func(w *world) {
 			w.denied = func(kind string) error {
 				if kind == "DataVolume" {
 					return quota
@@ -434,17 +222,17 @@ func TestAnExaminationThatFails(t *testing.T) {
 				return nil
 			}
 		}, `the examination has not finished within 1h0m0s; the last that was known: copying the disk root: datavolumes.cdi.kubevirt.io "transfer-request-1-0" is forbidden: exceeded quota: small`},
-		"no storage": {func(w *captureWorld) {
+		"no storage": {func(w *world) {
 			w.copied = map[string]any{"phase": "Pending", "conditions": []any{map[string]any{"type": "Bound", "status": "False", "message": "no storage class"}}}
 		}, "the examination has not finished within 1h0m0s; the last that was known: waiting for DataVolume transfer-request-1-0, a copy of the disk root: no storage class"},
-		"a mover that fails": {func(w *captureWorld) {
+		"a mover that fails": {func(w *world) {
 			w.mover = transfer.State{Phase: transfer.Failed, Failure: &transfer.Failure{Reason: transfer.ReasonInvalidTask, Message: `the task has the stage "Examine"`}}
 		}, `the task has the stage "Examine"`},
-		"a mover that reports nothing": {func(w *captureWorld) { w.mover.Seal = nil }, "the mover reports nothing"},
-		"a Job that fails": {func(w *captureWorld) {
+		"a mover that reports nothing": {func(w *world) { w.mover.Seal = nil }, "the mover reports nothing"},
+		"a Job that fails": {func(w *world) {
 			w.job.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Message: "BackoffLimitExceeded"}}
 		}, "the mover has failed again and again: BackoffLimitExceeded"},
-		"it is switched off": {func(w *captureWorld) {
+		"it is switched off": {func(w *world) {
 			w.settings.ExamineCaptures = false
 			w.change(func(r *v1beta1.VirtualMachineTemplateRequest) {
 				r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: "Sealed", Status: "Unknown", Reason: "Examining", LastTransitionTime: capturedAt})
