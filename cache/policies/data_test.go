@@ -82,13 +82,20 @@ func finds(t *testing.T, c *Cache) string {
 	return decision.Denials[0].Message
 }
 
-func TestValuesOfPolicies(t *testing.T) {
+// newReading returns a cache with values, and the source of its policies.
+func newReading(t *testing.T) (*Cache, *fakecache.FakeControllerSource, *values) {
+	t.Helper()
 	compiler, err := rego.NewCompiler()
 	if err != nil {
 		t.Fatal(err)
 	}
 	source, data := fakecache.NewFakeControllerSource(), &values{}
 	c := newCache(Options{Logger: logr.Discard(), Data: data}, source, newBuilder(compiler, time.Minute, logr.Discard()))
+	return c, source, data
+}
+
+func TestValuesOfPolicies(t *testing.T) {
+	c, source, data := newReading(t)
 	source.Add(reading("a"))
 	fixture.Run(t, c.Start)
 	fixture.Eventually(t, func() bool { s := c.States(); return len(s) == 1 && s[0].Active != nil })
@@ -127,12 +134,7 @@ func TestValuesOfPolicies(t *testing.T) {
 
 // A policy that is the first to need values waits for them: its former version stays active, and no request is denied for lack of a value.
 func TestAPolicyWaitsForItsValues(t *testing.T) {
-	compiler, err := rego.NewCompiler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, data := fakecache.NewFakeControllerSource(), &values{}
-	c := newCache(Options{Logger: logr.Discard(), Data: data}, source, newBuilder(compiler, time.Minute, logr.Discard()))
+	c, source, data := newReading(t)
 	former := vmpol("a", "package p\n\ndeny contains \"former\" if true\n", 1)
 	source.Add(former)
 	fixture.Run(t, c.Start)

@@ -422,22 +422,28 @@ func TestAnUploadIsReported(t *testing.T) {
 	}
 }
 
+// succeedsWithin performs a task, and checks the memory that the mover has used.
+func succeedsWithin(t *testing.T, root string, task *transfer.Task) {
+	t.Helper()
+	p := start(t, root, task)
+	if state := p.ended(); state.Phase != transfer.Succeeded {
+		t.Fatalf("%+v", state.Failure)
+	}
+	p.acknowledge()
+	_, memory := p.exit()
+	t.Logf("%s used %d MiB", task.Stage, memory>>20)
+	if memory > mostMemory {
+		t.Errorf("%s used %d MiB", task.Stage, memory>>20)
+	}
+}
+
 // TestMemoryOfTheBestCompression exports a disk of 1 GiB with 48 MiB of data. Its packages are imported like others.
 func TestMemoryOfTheBestCompression(t *testing.T) {
 	for _, format := range []v1beta1.ExportFormat{v1beta1.ExportOVA, v1beta1.ExportOCI} {
 		t.Run(string(format), func(t *testing.T) {
 			task := exportTask(format)
 			task.Package.Compression = v1beta1.ExportCompressionBest
-			p := start(t, exportMounts(t, 1<<30, 48<<20), task)
-			if state := p.ended(); state.Phase != transfer.Succeeded {
-				t.Fatalf("%+v", state.Failure)
-			}
-			p.acknowledge()
-			_, memory := p.exit()
-			t.Logf("the export used %d MiB", memory>>20)
-			if memory > mostMemory {
-				t.Errorf("the export used %d MiB", memory>>20)
-			}
+			succeedsWithin(t, exportMounts(t, 1<<30, 48<<20), task)
 		})
 	}
 }
@@ -447,16 +453,7 @@ func TestMemory(t *testing.T) {
 	for _, format := range []v1beta1.ExportFormat{v1beta1.ExportOVA, v1beta1.ExportOCI} {
 		t.Run(string(format), func(t *testing.T) {
 			root := exportMounts(t, 3<<30, 256<<20)
-			p := start(t, root, exportTask(format))
-			if state := p.ended(); state.Phase != transfer.Succeeded {
-				t.Fatalf("%+v", state.Failure)
-			}
-			p.acknowledge()
-			_, memory := p.exit()
-			t.Logf("the export used %d MiB", memory>>20)
-			if memory > mostMemory {
-				t.Errorf("the export used %d MiB", memory>>20)
-			}
+			succeedsWithin(t, root, exportTask(format))
 
 			in := t.TempDir()
 			task := &transfer.Task{Stage: transfer.Inspect, AllowedNetworks: []string{"127.0.0.0/8"}, Conversion: transfer.Conversion{Namespace: "imported"}}
@@ -475,7 +472,7 @@ func TestMemory(t *testing.T) {
 				}
 				task.Source = &v1beta1.ImportSource{PVC: &v1beta1.ImportSourcePVC{Path: "web.pkg"}}
 			}
-			p = start(t, in, task)
+			p := start(t, in, task)
 			state := p.ended()
 			if state.Phase != transfer.Succeeded {
 				t.Fatalf("%+v", state.Failure)
@@ -489,16 +486,7 @@ func TestMemory(t *testing.T) {
 			if err := os.MkdirAll(in+transfer.DisksFolder+"/fedora", 0o755); err != nil {
 				t.Fatal(err)
 			}
-			p = start(t, in, task)
-			if state := p.ended(); state.Phase != transfer.Succeeded {
-				t.Fatalf("%+v", state.Failure)
-			}
-			p.acknowledge()
-			_, memory = p.exit()
-			t.Logf("the import used %d MiB", memory>>20)
-			if memory > mostMemory {
-				t.Errorf("the import used %d MiB", memory>>20)
-			}
+			succeedsWithin(t, in, task)
 			imported := in + transfer.DisksFolder + "/fedora/" + transfer.DiskFile
 			if from, to := digestFile(t, filepath.Join(root, transfer.DisksFolder, "root", transfer.DiskFile)), digestFile(t, imported); from != to {
 				t.Errorf("the disk has another content")

@@ -11,7 +11,6 @@ import (
 
 	"github.com/vmstencil/stencil/cache/policydata"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
-	"github.com/vmstencil/stencil/cmd/stencilctl/source"
 	"github.com/vmstencil/stencil/internal/testfile"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	policyinput "github.com/vmstencil/stencil/policies/input"
@@ -72,18 +71,7 @@ func TestReplayOfARecordWithNumbers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	testfile.Write(t, path, []byte(`{apiVersion: stencil.kubevirt.io/v1alpha1, kind: VirtualMachinePolicy, metadata: {name: limits}, spec: {
 data: [{name: all, virtualMachines: {}}], rego: "package p\n\ndeny contains sprintf(\"%d others\", [data.cluster.all.count]) if data.cluster.all.count > 0\n"}}`))
-	policies, err := (&source.Reader{}).Policies([]string{path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiler, err := rego.NewCompiler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := compiler.Compile(t.Context(), policies[0].Spec.Definition)
-	if err != nil {
-		t.Fatal(err)
-	}
+	compiled := compiledPolicy(t, path)
 	one := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
 	one.SetNamespace("shop")
 	one.SetName("one")

@@ -77,18 +77,10 @@ spec:
 	}
 }
 
-// The log has the values that policies read, and the digests of long ones.
-func TestReplayOfARecordWithData(t *testing.T) {
-	const manifest = `{apiVersion: stencil.kubevirt.io/v1alpha1, kind: VirtualMachinePolicy, metadata: {name: names}, spec: {
-data: [{name: names, configMapKey: {name: allowed, key: names}}], rego: "package p\n\ndeny contains sprintf(\"%s is not allowed\", [input.request.name]) if not input.request.name in data.cluster.names\n"}}`
-	folder := t.TempDir()
-	file := func(name, content string) string {
-		path := filepath.Join(folder, name)
-		testfile.Write(t, path, []byte(content))
-		return path
-	}
-	policyFile := file("policy.yaml", manifest)
-	policies, err := (&source.Reader{}).Policies([]string{policyFile})
+// compiledPolicy returns the policy in a file.
+func compiledPolicy(t *testing.T, path string) *rego.Policy {
+	t.Helper()
+	policies, err := (&source.Reader{}).Policies([]string{path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +92,21 @@ data: [{name: names, configMapKey: {name: allowed, key: names}}], rego: "package
 	if err != nil {
 		t.Fatal(err)
 	}
+	return compiled
+}
+
+// The log has the values that policies read, and the digests of long ones.
+func TestReplayOfARecordWithData(t *testing.T) {
+	const manifest = `{apiVersion: stencil.kubevirt.io/v1alpha1, kind: VirtualMachinePolicy, metadata: {name: names}, spec: {
+data: [{name: names, configMapKey: {name: allowed, key: names}}], rego: "package p\n\ndeny contains sprintf(\"%s is not allowed\", [input.request.name]) if not input.request.name in data.cluster.names\n"}}`
+	folder := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(folder, name)
+		testfile.Write(t, path, []byte(content))
+		return path
+	}
+	policyFile := file("policy.yaml", manifest)
+	compiled := compiledPolicy(t, policyFile)
 	long := strings.Repeat("x", 17<<10)
 	configMap := func(name, list string) string {
 		return file(name, "{apiVersion: v1, kind: ConfigMap, metadata: {name: allowed, namespace: stencil}, data: {names: '"+list+"'}}")

@@ -2,10 +2,8 @@ package audit
 
 import (
 	"context"
-
 	"maps"
 	"slices"
-
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"

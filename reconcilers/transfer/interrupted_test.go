@@ -103,7 +103,7 @@ func (w *world) owners(gvk schema.GroupVersionKind) string {
 }
 
 // owned checks that the garbage collector deletes everything, if the object that is reconciled is deleted now.
-func (w *world) owned(uid types.UID) {
+func (w *world) owned() {
 	w.t.Helper()
 	template := &v1beta1.VirtualMachineTemplate{}
 	err := w.client.Get(w.t.Context(), types.NamespacedName{Namespace: "shop", Name: "web"}, template)
@@ -117,7 +117,7 @@ func (w *world) owned(uid types.UID) {
 		for _, each := range w.labelled(gvk) {
 			owners := each.GetOwnerReferences()
 			// The disks of an import belong to its template as soon as that exists.
-			if len(owners) != 1 || owners[0].UID != uid && (gvk != claimKind || err != nil || owners[0].UID != template.UID) {
+			if len(owners) != 1 || owners[0].UID != w.uid && (gvk != claimKind || err != nil || owners[0].UID != template.UID) {
 				w.t.Errorf("%s %s has the owners %v", gvk.Kind, each.GetName(), owners)
 			}
 		}
@@ -125,9 +125,9 @@ func (w *world) owned(uid types.UID) {
 }
 
 // interrupted kills the manager before and after each of its writes. Another one continues, and check tests where it ends.
-func interrupted(t *testing.T, make func(*testing.T) *world, manager func(*world) reconcile.Reconciler, fewest int, check func(*testing.T, *world)) {
+func interrupted(t *testing.T, begin func(*testing.T) *world, manager func(*world) reconcile.Reconciler, fewest int, check func(*testing.T, *world)) {
 	t.Helper()
-	whole := make(t)
+	whole := begin(t)
 	if err := whole.run(manager(whole), times); err != nil {
 		t.Fatal(err)
 	}
@@ -138,12 +138,12 @@ func interrupted(t *testing.T, make func(*testing.T) *world, manager func(*world
 	for n, name := range whole.writes {
 		for _, done := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d %s %t", n, name, done), func(t *testing.T) {
-				w := make(t)
+				w := begin(t)
 				w.killAt, w.done = n, done
 				if err := w.run(manager(w), times); !errors.Is(err, errKilled) {
 					t.Fatalf("not killed: %v", err)
 				}
-				w.owned(whole.uid())
+				w.owned()
 				w.others()
 				if err := w.run(manager(w), times); err != nil {
 					t.Fatal(err)
@@ -152,14 +152,6 @@ func interrupted(t *testing.T, make func(*testing.T) *world, manager func(*world
 			})
 		}
 	}
-}
-
-// uid is that of the object that is reconciled.
-func (w *world) uid() types.UID {
-	if w.key.Name == "web" {
-		return "import-1"
-	}
-	return "export-1"
 }
 
 // TestAnotherManagerConcludesAnImport also tests what would be left if the import was deleted then.

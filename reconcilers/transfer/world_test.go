@@ -42,8 +42,9 @@ var errKilled = errors.New("killed")
 type world struct {
 	t      *testing.T
 	client client.WithWatch
-	// key is that of the object.
+	// key and uid are those of the object.
 	key    types.NamespacedName
+	uid    types.UID
 	clock  *testingclock.FakePassiveClock
 	events *events.FakeRecorder
 	// tick is the shortest time between two reconciliations.
@@ -83,7 +84,7 @@ func (w *world) acknowledge(context.Context, *identity, string) error {
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{
-		t: t, key: client.ObjectKeyFromObject(objects[0]), clock: testingclock.NewFakePassiveClock(capturedAt.Time), events: events.NewFakeRecorder(100), tick: time.Second, killAt: -1,
+		t: t, key: client.ObjectKeyFromObject(objects[0]), uid: objects[0].GetUID(), clock: testingclock.NewFakePassiveClock(capturedAt.Time), events: events.NewFakeRecorder(100), tick: time.Second, killAt: -1,
 		settings: Settings{Namespace: "stencil-system", Image: "mover", MaxDisks: 64, MaxBytes: 1 << 40, Limit: 1, ExamineCaptures: true},
 		copied:   map[string]any{"phase": "Succeeded"}, mover: transfer.State{Phase: transfer.Succeeded, Seal: unsealedRoot},
 	}

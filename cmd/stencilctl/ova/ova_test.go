@@ -161,10 +161,7 @@ func TestAnInstanceTypeHasTheSizes(t *testing.T) {
 
 // TestCompressionsOfOVAs packs a disk of zeros and text in each compression.
 func TestCompressionsOfOVAs(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "web")
-	if code, _, messages := run(t.Context(), "convert", web(t), "--output-folder", folder, "-n", "golden"); code != cli.ExitOK {
-		t.Fatalf("exit code %d, %s", code, messages)
-	}
+	folder := convertedFolder(t)
 	raw := filepath.Join(folder, "web-disk0.raw")
 	disk, err := os.ReadFile(raw)
 	if err != nil {

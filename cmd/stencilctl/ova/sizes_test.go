@@ -32,13 +32,20 @@ spec:
     preferredCPUTopology: cores
 `
 
-// sizedFolder is a folder with a template that names an instance type and a preference, and its disk.
-func sizedFolder(t *testing.T) string {
+// convertedFolder is a folder with the template of a package, and its disk.
+func convertedFolder(t *testing.T) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "web")
 	if code, _, messages := run(t.Context(), "convert", web(t), "--output-folder", folder, "-n", "golden"); code != cli.ExitOK {
 		t.Fatalf("exit code %d, %s", code, messages)
 	}
+	return folder
+}
+
+// sizedFolder is a folder with a template that names an instance type and a preference, and its disk.
+func sizedFolder(t *testing.T) string {
+	t.Helper()
+	folder := convertedFolder(t)
 	path := filepath.Join(folder, "web.yaml")
 	text, err := os.ReadFile(path)
 	if err != nil {
