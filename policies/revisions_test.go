@@ -25,29 +25,46 @@ func TestRevisionsThatTheManagerWrites(t *testing.T) {
 		fixed   = "Stencil's manager changes neither owners nor finalizers of a ControllerRevision: do that as another user"
 	)
 	change := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(good) }
-	policy := evaluate(t, "manager-revisions", nil)
+	policy := evaluateMatched(t, "manager-revisions", nil)
 	for _, tc := range []written{
 		{name: "a copy", after: good},
 		{name: "a copy of a snapshot", after: change("kubevirt.io/v1, kind: VirtualMachine,", "snapshot.kubevirt.io/v1beta1, kind: VirtualMachineSnapshot,")},
 		{name: "a SpecRevision, which is restored", after: change("v1beta1, kind: VirtualMachineInstancetype", "v1alpha1, spec: e30=")},
 		{name: "without an owner", after: change("ownerReferences: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine, name: web, uid: u, controller: true}]", "generation: 1")},
 		{name: "its deletion", before: good},
+		{name: "its deletion, whatever owns it later", before: change("kind: VirtualMachine,", "kind: VirtualMachineSnapshot,", "kubevirt.io/v1,", "snapshot.kubevirt.io/v1beta1,")},
+		{name: "an empty list of owners", after: change("[{apiVersion: kubevirt.io/v1, kind: VirtualMachine, name: web, uid: u, controller: true}]", "[]")},
 		{name: "labels", before: good, after: change("a: b", "a: c")},
 		{name: "another user writes anything", as: "system:serviceaccount:kube-system:daemon-set-controller", after: change("instancetype.kubevirt.io/v1beta1", "apps/v1")},
 		{name: "the revision of a DaemonSet", after: change("{apiVersion: instancetype.kubevirt.io/v1beta1, kind: VirtualMachineInstancetype}", "{spec: {template: {}}}"), want: content},
 		{name: "without data", after: change("data: {apiVersion: instancetype.kubevirt.io/v1beta1, kind: VirtualMachineInstancetype}", "revision: 1"), want: content},
+		{name: "data of a group with that beginning", after: change("instancetype.kubevirt.io/v1beta1", "instancetype.kubevirt.io.example.com/v1"), want: content},
+		{name: "an update to the data of a DaemonSet", before: good, after: change("instancetype.kubevirt.io/v1beta1", "apps/v1"), want: content},
 		{name: "the deletion of that of a DaemonSet", before: change("{apiVersion: instancetype.kubevirt.io/v1beta1, kind: VirtualMachineInstancetype}", "{spec: {template: {}}}"), want: content},
 		{name: "an owner of another kind", after: change("kind: VirtualMachine,", "kind: DaemonSet,"), want: owner},
 		{name: "an owner of another group", after: change("kubevirt.io/v1,", "apps/v1,"), want: owner},
 		{name: "two owners", after: change("ownerReferences: [", "ownerReferences: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine, name: c, uid: c}, "), want: owner},
 		{name: "another owner later", before: good, after: change("uid: u", "uid: v"), want: fixed},
+		{name: "the deletion of one with two owners", before: change("ownerReferences: [", "ownerReferences: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine, name: c, uid: c}, "), want: owner},
+		{name: "no owner any more", before: good, after: change("ownerReferences: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine, name: web, uid: u, controller: true}]", "generation: 1"), want: fixed},
+		{name: "an owner of another kind that it had before", before: change("kind: VirtualMachine,", "kind: DaemonSet,"), after: change("kind: VirtualMachine,", "kind: DaemonSet,", "a: b", "a: c"), want: owner},
+		{name: "a finalizer that is removed", before: change("labels:", "finalizers: [x/y], labels:"), after: good, want: fixed},
 		{name: "a finalizer", before: good, after: change("labels:", "finalizers: [x/y], labels:"), want: fixed},
 	} {
 		if tc.as == "" {
 			tc.as = revisionUser
 		}
-		t.Run(tc.name, func(t *testing.T) { tc.run(t, policy, controllerRevisions, "controllerrevisions") })
+		// Exactly what is denied is matched: the conditions decide.
+		t.Run(tc.name, func(t *testing.T) { policy.run(t, tc, controllerRevisions, tc.want != "") })
 	}
+	t.Run("of an account of that name elsewhere everything else is permitted", func(t *testing.T) {
+		other := written{as: "system:serviceaccount:default:my-revisions", after: change("instancetype.kubevirt.io/v1beta1", "apps/v1")}
+		policy.run(t, other, controllerRevisions, true)
+	})
+	t.Run("a match condition that fails does not concern other accounts", func(t *testing.T) {
+		other := written{as: "system:serviceaccount:kube-system:daemon-set-controller", after: change("{apiVersion: instancetype.kubevirt.io/v1beta1, kind: VirtualMachineInstancetype}", "[1]")}
+		policy.run(t, other, controllerRevisions, false)
+	})
 	off := evaluate(t, "manager-revisions", map[string]string{"revisionUser": "''"})
 	written{as: revisionUser, after: change("instancetype.kubevirt.io/v1beta1", "apps/v1")}.run(t, off, controllerRevisions, "controllerrevisions")
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -61,14 +61,19 @@ spec: {cpu: {guest: 1}, memory: {guest: 2Gi}}
 `
 
 // revision returns the ControllerRevision that KubeVirt makes of an object with this content for a VM in team-a.
-func revision(t *testing.T, name, of, kind, spec string) *unstructured.Unstructured {
+func revision(t *testing.T, name, of, kind, spec string) *appsv1.ControllerRevision {
 	t.Helper()
-	return fixture.Object(t, fmt.Sprintf(`
+	made := &appsv1.ControllerRevision{}
+	decoded := fixture.Object(t, fmt.Sprintf(`
 apiVersion: apps/v1
 kind: ControllerRevision
 metadata: {namespace: team-a, name: %s, labels: {instancetype.kubevirt.io/object-name: %s, instancetype.kubevirt.io/object-kind: %s}}
 data: {apiVersion: instancetype.kubevirt.io/v1beta1, kind: %[3]s, metadata: {name: %[2]s, uid: 7}, spec: %[4]s}
 `, name, of, kind, spec))
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(decoded.Object, made); err != nil {
+		t.Fatal(err)
+	}
+	return made
 }
 
 func TestResolve(t *testing.T) {
@@ -76,7 +81,7 @@ func TestResolve(t *testing.T) {
 	f.sources[sizing.KindClusterInstancetype].Add(fixture.Object(t, small))
 	f.sources[sizing.KindInstancetype].Add(fixture.Object(t, `{metadata: {namespace: team-a, name: own}, spec: {cpu: {guest: 4}}}`))
 	f.sources[sizing.KindClusterPreference].Add(fixture.Object(t, `{metadata: {name: linux}, spec: {}}`))
-	for _, r := range []*unstructured.Unstructured{
+	for _, r := range []*appsv1.ControllerRevision{
 		revision(t, "same", "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 1}, memory: {guest: 2Gi}}`),
 		revision(t, "former", "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 64}}`),
 		revision(t, "preference", "linux", sizing.KindClusterPreference, `{}`),
@@ -378,7 +383,7 @@ func TestSizes(t *testing.T) {
 	f := newTestCache(time.Millisecond)
 	f.sources[sizing.KindClusterInstancetype].Add(fixture.Object(t, small))
 	f.sources[sizing.KindInstancetype].Add(fixture.Object(t, `{metadata: {namespace: team-a, name: own}, spec: {cpu: {guest: 4}, memory: {guest: 1Gi}}}`))
-	for _, r := range []*unstructured.Unstructured{
+	for _, r := range []*appsv1.ControllerRevision{
 		revision(t, "former", "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 64}, memory: {guest: 1Ki}}`),
 		revision(t, "again", "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 64}, memory: {guest: 1Ki}}`),
 		revision(t, "empty", "u1.small", sizing.KindClusterInstancetype, `null`),

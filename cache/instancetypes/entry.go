@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"unique"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	instancetypeapi "kubevirt.io/api/instancetype"
@@ -84,26 +85,36 @@ func liveEntry(kind string, o *unstructured.Unstructured) (entry, error) {
 	return entry{object: object, sized: sizeOf(kind, object)}, nil
 }
 
-func revisionEntry(o *unstructured.Unstructured) (entry, error) {
-	data, _ := o.Object["data"].(map[string]any)
-	raw, err := json.Marshal(content(data))
+func revisionEntry(r *appsv1.ControllerRevision) (entry, error) {
+	raw, err := json.Marshal(content(r.Data.Raw))
 	if err != nil {
-		return entry{}, fmt.Errorf("encoding ControllerRevision %s/%s: %w", o.GetNamespace(), o.GetName(), err)
+		return entry{}, fmt.Errorf("encoding ControllerRevision %s/%s: %w", r.Namespace, r.Name, err)
 	}
 	return entry{
-		of:      o.GetLabels()[instancetypeapi.ControllerRevisionObjectNameLabel],
+		of:      r.Labels[instancetypeapi.ControllerRevisionObjectNameLabel],
 		content: unique.Make(string(raw)),
 	}, nil
 }
 
-// content returns the stored part of the object in a revision. It is equal for all revisions of one version of an object.
-func content(data map[string]any) map[string]any {
-	metadata, _ := data["metadata"].(map[string]any)
-	kept := map[string]any{}
+// content returns the stored part of the object in a revision. It is equal for all revisions of one version of an object, whose bytes KubeVirt
+// encodes in the same way. Names of fields are compared exactly, as KubeVirt does. Data that is no object has no content.
+func content(data []byte) map[string]any {
+	object := fieldsOf(data)
+	metadata := fieldsOf(object["metadata"])
+	kept := map[string]json.RawMessage{}
 	for _, name := range []string{"name", "namespace"} {
-		if metadata[name] != nil {
-			kept[name] = metadata[name]
+		if value, found := metadata[name]; found && string(value) != "null" {
+			kept[name] = value
 		}
 	}
-	return map[string]any{"kind": data["kind"], "metadata": kept, "spec": data["spec"]}
+	return map[string]any{"kind": object["kind"], "metadata": kept, "spec": object["spec"]}
+}
+
+// fieldsOf returns the fields of an object in JSON; none if it is something else.
+func fieldsOf(raw []byte) map[string]json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return nil
+	}
+	return fields
 }

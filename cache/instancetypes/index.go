@@ -7,6 +7,8 @@ import (
 	"sync"
 	"unique"
 
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vmstencil/stencil/cache/watching"
@@ -26,7 +28,7 @@ var kinds = []string{
 
 // index holds the cached objects by kind.
 type index struct {
-	kinds map[string]*watching.Index[*unstructured.Unstructured, entry]
+	kinds map[string]*watching.Index[metav1.Object, entry]
 	// written is sent on every change, changed on every change that does not concern a revision.
 	written, changed await.Signal
 
@@ -39,15 +41,18 @@ type index struct {
 const maximumSizes = 1024
 
 func newIndex() *index {
-	x := &index{kinds: map[string]*watching.Index[*unstructured.Unstructured, entry]{}, sizes: map[unique.Handle[string]]sized{}}
+	x := &index{kinds: map[string]*watching.Index[metav1.Object, entry]{}, sizes: map[unique.Handle[string]]sized{}}
 	for _, kind := range kinds {
-		x.kinds[kind] = watching.NewIndex(watching.Options[*unstructured.Unstructured, entry]{
+		x.kinds[kind] = watching.NewIndex(watching.Options[metav1.Object, entry]{
 			Kind: kind + "s",
-			Convert: func(object *unstructured.Unstructured, _ entry, _ bool) (entry, error) {
-				if kind == kindRevision {
+			Convert: func(object metav1.Object, _ entry, _ bool) (entry, error) {
+				switch object := object.(type) {
+				case *appsv1.ControllerRevision:
 					return revisionEntry(object)
+				case *unstructured.Unstructured:
+					return liveEntry(kind, object)
 				}
-				return liveEntry(kind, object)
+				return entry{}, fmt.Errorf("the watch of %ss received a %T", kind, object)
 			},
 			Changed: func(watching.Update[entry]) {
 				x.written.Send()

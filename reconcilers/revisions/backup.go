@@ -43,10 +43,9 @@ type original struct {
 
 func isBackup(r *appsv1.ControllerRevision) bool { return r.Labels[labelBackup] != "" }
 
-// derivedName returns the name of a backup or a trial.
-func derivedName(name, infix string, data []byte) string {
-	digest := sha256.Sum256(data)
-	ending := infix + hex.EncodeToString(digest[:])[:digestInName]
+// derivedName returns the name of a backup or a trial of data with a digest.
+func derivedName(name, infix, digest string) string {
+	ending := infix + digest[:digestInName]
 	if len(name)+len(ending) > maximumName {
 		name = name[:maximumName-len(ending)]
 	}
@@ -58,16 +57,19 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// backupOf returns the backup of a stored copy: its bytes under another name, without the labels of KubeVirt, owned by the same object.
-func backupOf(r *appsv1.ControllerRevision, converted *revision.Converted, orphan bool) (*appsv1.ControllerRevision, error) {
-	described, err := json.Marshal(original{
-		Name: r.Name, UID: string(r.UID), SHA256: digest(r.Data.Raw), Labels: r.Labels, Annotations: r.Annotations, Orphan: orphan,
+// backupOf returns the backup of a stored copy: its bytes under another name, without the labels of KubeVirt, owned by the same object. It also
+// returns what readBackup reads of it.
+func backupOf(r *appsv1.ControllerRevision, converted *revision.Converted, orphan bool) (*appsv1.ControllerRevision, *original, error) {
+	sum := digest(r.Data.Raw)
+	o := &original{
+		Name: r.Name, UID: string(r.UID), SHA256: sum, Labels: r.Labels, Annotations: r.Annotations, Orphan: orphan,
 		Converted: converted.Data, Relabels: converted.Labels,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("encoding the metadata of ControllerRevision %s/%s: %w", r.Namespace, r.Name, err)
 	}
-	return derived(r, derivedName(r.Name, backupInfix, r.Data.Raw), map[string]string{labelBackup: "true"}, map[string]string{annotationBackup: string(described)}, r.Data.Raw), nil
+	described, err := json.Marshal(o)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encoding the metadata of ControllerRevision %s/%s: %w", r.Namespace, r.Name, err)
+	}
+	return derived(r, derivedName(r.Name, backupInfix, sum), map[string]string{labelBackup: "true"}, map[string]string{annotationBackup: string(described)}, r.Data.Raw), o, nil
 }
 
 // derived returns a ControllerRevision to be created, in the namespace of another one, with its owners and its number.

@@ -23,6 +23,8 @@ import (
 
 const (
 	fieldManager = "stencil-revisions"
+	// controllerRevisions is the resource that is written.
+	controllerRevisions = "controllerrevisions"
 	// pageSize is the number of objects in memory while a kind is listed.
 	pageSize = 250
 	// requestTimeout is the timeout of one request.
@@ -127,13 +129,14 @@ func (c *cluster) get(ctx context.Context, namespace, name string) (*appsv1.Cont
 	return found, nil
 }
 
-// create creates a ControllerRevision. The error is that of the API server.
-func (c *cluster) create(ctx context.Context, one *appsv1.ControllerRevision, dryRun bool) (*appsv1.ControllerRevision, error) {
-	options := metav1.CreateOptions{FieldManager: fieldManager}
+// create creates a ControllerRevision. The error is that of the API server. It sends the request itself, because the client of the kind also decodes
+// the created object.
+func (c *cluster) create(ctx context.Context, one *appsv1.ControllerRevision, dryRun bool) error {
+	request := c.writes.RESTClient().Post().Namespace(one.Namespace).Resource(controllerRevisions).Param("fieldManager", fieldManager).Body(one)
 	if dryRun {
-		options.DryRun = []string{metav1.DryRunAll}
+		request.Param("dryRun", metav1.DryRunAll)
 	}
-	return c.writes.ControllerRevisions(one.Namespace).Create(ctx, one, options)
+	return request.Do(ctx).Error()
 }
 
 // remove deletes exactly the object that was read, in the version that was read.

@@ -55,11 +55,7 @@ func (c *cluster) plan(ctx context.Context, e *entry) error {
 	case revision.Skip:
 		return skipped(d.Message)
 	case revision.Replace:
-		backup, err := backupOf(r, d.Converted, e.orphan())
-		if err != nil {
-			return err
-		}
-		o, err := readBackup(backup)
+		backup, o, err := backupOf(r, d.Converted, e.orphan())
 		if err != nil {
 			return err
 		}
@@ -89,12 +85,11 @@ func (c *cluster) relabel(ctx context.Context, r *appsv1.ControllerRevision, lab
 // replace replaces a copy by its converted form of the same name. A crash leaves at each point what heal completes: nothing, a backup beside
 // the original, a backup alone, or a backup beside the replacement.
 func (c *cluster) replace(ctx context.Context, r *appsv1.ControllerRevision, converted *revision.Converted, orphan bool) error {
-	backup, err := backupOf(r, converted, orphan)
+	backup, o, err := backupOf(r, converted, orphan)
 	if err != nil {
 		return err
 	}
-	o, err := c.store(ctx, backup)
-	if err != nil {
+	if o, err = c.store(ctx, backup, o); err != nil {
 		return err
 	}
 	next := replacement(backup, o)
@@ -104,9 +99,9 @@ func (c *cluster) replace(ctx context.Context, r *appsv1.ControllerRevision, con
 	return c.exchange(ctx, r, next)
 }
 
-// store creates a backup. One that exists already, from an attempt before, must be the same.
-func (c *cluster) store(ctx context.Context, backup *appsv1.ControllerRevision) (*original, error) {
-	_, err := c.create(ctx, backup, false)
+// store creates a backup with what it states. One that exists already, from an attempt before, must be the same.
+func (c *cluster) store(ctx context.Context, backup *appsv1.ControllerRevision, o *original) (*original, error) {
+	err := c.create(ctx, backup, false)
 	if apierrors.IsAlreadyExists(err) {
 		stored, err := c.get(ctx, backup.Namespace, backup.Name)
 		if err != nil {
@@ -123,7 +118,7 @@ func (c *cluster) store(ctx context.Context, backup *appsv1.ControllerRevision) 
 	if err != nil {
 		return nil, fmt.Errorf("creating backup %s/%s: %w", backup.Namespace, backup.Name, err)
 	}
-	return readBackup(backup)
+	return o, nil
 }
 
 // refresh deletes the backup of an earlier object with the same name and bytes. The next pass creates it again.
@@ -142,9 +137,8 @@ func sameOwner(a, b metav1.OwnerReference) bool { return a.UID == b.UID && a.Nam
 // try creates the replacement in a dry run under another name, so that quotas, webhooks and policies evaluate it.
 func (c *cluster) try(ctx context.Context, next *appsv1.ControllerRevision) error {
 	trial := next.DeepCopy()
-	trial.Name = derivedName(next.Name, trialInfix, next.Data.Raw)
-	_, err := c.create(ctx, trial, true)
-	return err
+	trial.Name = derivedName(next.Name, trialInfix, digest(next.Data.Raw))
+	return c.create(ctx, trial, true)
 }
 
 // denied reports whether the API server, a webhook, a policy or a quota denied an object.
@@ -187,7 +181,7 @@ func (c *cluster) exchange(ctx context.Context, old, next *appsv1.ControllerRevi
 
 // fill creates a ControllerRevision whose name is free. Another replica, or virt-controller, may have created it meanwhile.
 func (c *cluster) fill(ctx context.Context, next *appsv1.ControllerRevision) error {
-	_, err := c.create(ctx, next, false)
+	err := c.create(ctx, next, false)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}

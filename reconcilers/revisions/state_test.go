@@ -71,7 +71,7 @@ func TestNamesOfBackupsFit(t *testing.T) {
 		long[i] = 'a'
 	}
 	for _, name := range []string{"web", string(long)} {
-		got := derivedName(name, backupInfix, []byte("{}"))
+		got := derivedName(name, backupInfix, digest([]byte("{}")))
 		if len(got) > maximumName || got[len(got)-len("-bak-44136fa355"):] != "-bak-44136fa355" {
 			t.Errorf("%d bytes: %s", len(got), got)
 		}
