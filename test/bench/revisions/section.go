@@ -16,7 +16,7 @@ const (
 // Section reports the result.
 func (r *Result) Section(context string) report.Section {
 	count := fmt.Sprintf("%d stored copies", r.options.Revisions)
-	ratio := r.migration.time.Seconds() / r.bare.time.Seconds()
+	ratio := r.migration.time.Seconds() / r.equal.time.Seconds()
 	// processor is the processor time for one copy.
 	processor := func(c cost, names ...string) string {
 		var used time.Duration
@@ -49,12 +49,15 @@ func (r *Result) Section(context string) report.Section {
 			},
 		}},
 		Targets: []report.Target{
-			{What: "time beside the client", Wanted: "≤ 1.2", Measured: fmt.Sprintf("%.2f", ratio), Met: ratio <= wantedRatio},
+			{
+				What: "time beside the client with the same objects (with plain ones, which are no migration)", Wanted: "≤ 1.2",
+				Measured: fmt.Sprintf("%.2f (%.2f)", ratio, r.migration.time.Seconds()/r.bare.time.Seconds()), Met: ratio <= wantedRatio,
+			},
 			{What: "memory (VmHWM)", Wanted: "≤ 150 MiB", Measured: report.MiB(r.memory.Peak), Met: r.memory.Peak <= wantedMemory},
 		},
 		Notes: []string{
 			"The last four columns are processor time for one copy, of the client or the manager, and of the servers, which share the machine's cores. Other load on the machine changes it less than the time.",
-			"The manager also lists all copies before, and proves each conversion. It writes as a service account that it impersonates, so that the API server authorizes each request twice, and evaluates the policy manager-revisions. Every ten seconds it creates one copy in a dry run.",
+			"The manager also lists all copies before, and proves each conversion. It writes as a service account that it impersonates, so that RBAC authorizes each request twice, and the policy manager-revisions checks it; the client is a member of system:masters, whose requests RBAC does not see. Every ten seconds it creates one copy in a dry run.",
 		},
 	}
 }
