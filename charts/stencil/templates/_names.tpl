@@ -166,10 +166,7 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.transfers.nam
 {{ include "stencil.fullname" . }}-transfer-key
 {{- end -}}
 
-{{/*
-The service account as which the manager replaces stored instance types, and its user name; empty if it replaces none. The policy manager-revisions relies on
-the end of the name.
-*/}}
+{{/* The service account as which the manager replaces stored instance types, and its user name; empty if it replaces none. */}}
 {{- define "stencil.revisions.name" -}}
 {{ include "stencil.fullname" . }}-revisions
 {{- end -}}
