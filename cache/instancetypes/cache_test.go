@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -334,16 +336,53 @@ func TestAKindThatIsNotServedIsEmptyUntilItIs(t *testing.T) {
 }
 
 func TestEqualRevisionsAreStoredOnce(t *testing.T) {
+	var known, other contents
 	var handles []any
-	for _, name := range []string{"vm-1", "vm-2"} {
-		e, err := revisionEntry(revision(t, name, "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 1}}`))
+	for name, with := range map[string]*contents{"vm-1": &known, "vm-2": &known, "vm-3": &other} {
+		e, err := revisionEntry(revision(t, name, "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 1}}`), with)
 		if err != nil {
 			t.Fatal(err)
 		}
 		handles = append(handles, e.content)
 	}
-	if handles[0] != handles[1] {
+	if handles[0] != handles[1] || handles[1] != handles[2] {
 		t.Error("they have contents of their own")
+	}
+}
+
+func TestContentsOfRevisions(t *testing.T) {
+	var known contents
+	for _, tc := range []struct{ name, data, want string }{
+		{
+			name: "the metadata that policies read, and the spec",
+			data: `{"apiVersion":"instancetype.kubevirt.io/v1beta1","kind":"VirtualMachineInstancetype","metadata":{"name":"own","namespace":"team-a","uid":"7"},"spec":{"cpu":{"guest":1}}}`,
+			want: `{"kind":"VirtualMachineInstancetype","metadata":{"name":"own","namespace":"team-a"},"spec":{"cpu":{"guest":1}}}`,
+		},
+		{name: "other white space", data: "{\"kind\": \"A\",\n\"spec\": {\"a\": [1, 2]}}", want: `{"kind":"A","metadata":{},"spec":{"a":[1,2]}}`},
+		{name: "fields in another case are other fields", data: `{"Kind":"A","kind":"B","SPEC":{}}`, want: `{"kind":"B","metadata":{},"spec":null}`},
+		{name: "the last of two fields counts", data: `{"kind":"A","kind":"B","spec":{}}`, want: `{"kind":"B","metadata":{},"spec":{}}`},
+		{name: "null", data: `{"kind":null,"metadata":{"name":null},"spec":null}`, want: `{"kind":null,"metadata":{},"spec":null}`},
+		{name: "metadata that is no object", data: `{"kind":"A","metadata":[1],"spec":{}}`, want: `{"kind":"A","metadata":{},"spec":{}}`},
+		{name: "a list", data: `[1]`, want: `{"kind":null,"metadata":{},"spec":null}`},
+		{name: "nothing", data: ``, want: `{"kind":null,"metadata":{},"spec":null}`},
+	} {
+		for range 2 { // the second time from the memory
+			got, err := known.of([]byte(tc.data))
+			if err != nil || got.Value() != tc.want {
+				t.Errorf("%s: got  %s, %v\nwant %s", tc.name, got.Value(), err, tc.want)
+			}
+		}
+	}
+	for number := range maximumContents + 10 {
+		if _, err := known.of([]byte(strconv.Itoa(number))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if large, err := known.of([]byte(`"` + strings.Repeat("a", largestContent) + `"`)); err != nil || large.Value() != `{"kind":null,"metadata":{},"spec":null}` {
+		t.Errorf("got %v, %v", large, err)
+	}
+	if len(known.known) > maximumContents {
+		t.Errorf("%d results are retained", len(known.known))
 	}
 }
 

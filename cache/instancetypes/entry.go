@@ -3,6 +3,7 @@ package instancetypes
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -85,15 +86,45 @@ func liveEntry(kind string, o *unstructured.Unstructured) (entry, error) {
 	return entry{object: object, sized: sizeOf(kind, object)}, nil
 }
 
-func revisionEntry(r *appsv1.ControllerRevision) (entry, error) {
-	raw, err := json.Marshal(content(r.Data.Raw))
+func revisionEntry(r *appsv1.ControllerRevision, known *contents) (entry, error) {
+	content, err := known.of(r.Data.Raw)
 	if err != nil {
 		return entry{}, fmt.Errorf("encoding ControllerRevision %s/%s: %w", r.Namespace, r.Name, err)
 	}
-	return entry{
-		of:      r.Labels[instancetypeapi.ControllerRevisionObjectNameLabel],
-		content: unique.Make(string(raw)),
-	}, nil
+	return entry{of: r.Labels[instancetypeapi.ControllerRevisionObjectNameLabel], content: content}, nil
+}
+
+const (
+	// maximumContents is the number of results that a contents retains. Thousands of VMs have revisions of a few objects.
+	maximumContents = 256
+	// largestContent limits the data of which results are retained, in bytes.
+	largestContent = 16 << 10
+)
+
+// contents retains what content returned for the data of revisions. It may be used concurrently.
+type contents struct {
+	mutex sync.Mutex
+	known map[string]unique.Handle[string]
+}
+
+func (c *contents) of(data []byte) (unique.Handle[string], error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if found, ok := c.known[string(data)]; ok {
+		return found, nil
+	}
+	raw, err := json.Marshal(content(data))
+	if err != nil {
+		return unique.Handle[string]{}, err
+	}
+	made := unique.Make(string(raw))
+	if len(data) <= largestContent {
+		if c.known == nil || len(c.known) >= maximumContents {
+			c.known = map[string]unique.Handle[string]{}
+		}
+		c.known[string(data)] = made
+	}
+	return made, nil
 }
 
 // content returns the stored part of the object in a revision. It is equal for all revisions of one version of an object, whose bytes KubeVirt

@@ -32,6 +32,8 @@ type index struct {
 	// written is sent on every change, changed on every change that does not concern a revision.
 	written, changed await.Signal
 
+	contents contents
+
 	mutex sync.Mutex
 	// sizes are the sizes of revisions, by their content.
 	sizes map[unique.Handle[string]]sized
@@ -48,7 +50,7 @@ func newIndex() *index {
 			Convert: func(object metav1.Object, _ entry, _ bool) (entry, error) {
 				switch object := object.(type) {
 				case *appsv1.ControllerRevision:
-					return revisionEntry(object)
+					return revisionEntry(object, &x.contents)
 				case *unstructured.Unstructured:
 					return liveEntry(kind, object)
 				}
