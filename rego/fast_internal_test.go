@@ -102,8 +102,8 @@ func compared(t *testing.T, policy *Policy, d Document) (decided bool) {
 	if in.weight != whole.weight || in.Digest() != whole.Digest() {
 		t.Fatalf("the part of the input weighs %d and has digest %s, all of it %d and %s", in.weight, in.Digest(), whole.weight, whole.Digest())
 	}
-	slow, errSlow := policy.evaluate(t.Context(), whole)
-	part, errPart := policy.evaluate(t.Context(), &Input{term: in.term, weight: in.weight})
+	slow, errSlow := policy.Complete(t.Context(), whole)
+	part, errPart := policy.Complete(t.Context(), &Input{term: in.term, weight: in.weight})
 	if fmt.Sprint(errPart) != fmt.Sprint(errSlow) || !reflect.DeepEqual(part, slow) {
 		text, _ := json.Marshal(d)
 		t.Fatalf("policy %s:\n%s\nparameters %v, input %s\nwhat it reads %v, %s\nwith that %+v, %v\nwith all  %+v, %v",
@@ -119,7 +119,7 @@ func compared(t *testing.T, policy *Policy, d Document) (decided bool) {
 		fast, errFast = policy.result(values)
 	} else {
 		// The values of helpers that the attempt has computed must not change OPA's result.
-		fast, errFast = policy.evaluate(t.Context(), in)
+		fast, errFast = policy.Complete(t.Context(), in)
 	}
 	if fmt.Sprint(errFast) != fmt.Sprint(errSlow) || !reflect.DeepEqual(fast, slow) {
 		text, _ := json.Marshal(d)
