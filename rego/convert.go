@@ -58,14 +58,14 @@ func keyTerm(name string) *ast.Term {
 	return ast.StringTerm(name)
 }
 
-// object converts a Kubernetes object, without its managedFields; null for nil.
-func (c *converter) object(object map[string]any) (*ast.Term, error) {
+// object converts what is read of a Kubernetes object, without its managedFields; null for nil.
+func (c *converter) object(object map[string]any, read *fields) (*ast.Term, error) {
 	if object == nil {
-		return ast.NullTerm(), nil
+		return ast.InternedNullTerm, nil
 	}
 	metadata, _ := object["metadata"].(map[string]any)
 	if _, managed := metadata["managedFields"]; !managed {
-		return c.value(object, 0)
+		return c.value(object, 0, read)
 	}
 	without := make(map[string]any, len(metadata))
 	for name, value := range metadata {
@@ -78,10 +78,15 @@ func (c *converter) object(object map[string]any) (*ast.Term, error) {
 		copied[name] = value
 	}
 	copied["metadata"] = without
-	return c.value(copied, 0)
+	return c.value(copied, 0, read)
 }
 
-func (c *converter) value(value any, depth int) (*ast.Term, error) {
+// value converts what is read of a value; null if nothing is. All of it is checked and has its weight, so that the limits of an evaluation do not depend on
+// what else is evaluated with it.
+func (c *converter) value(value any, depth int, read *fields) (*ast.Term, error) {
+	if read == nil {
+		return ast.InternedNullTerm, c.skip(value, depth)
+	}
 	if depth > sandbox.MaxDepth {
 		return nil, sandbox.ErrDeep
 	}
@@ -113,18 +118,23 @@ func (c *converter) value(value any, depth int) (*ast.Term, error) {
 	case map[string]any:
 		from := len(c.items)
 		for name, field := range v {
-			term, err := c.value(field, depth+1)
+			c.weight += 1 + len(name)/64
+			below := read.of(name)
+			term, err := c.value(field, depth+1, below)
 			if err != nil {
 				return nil, err
 			}
-			c.weight += 1 + len(name)/64
+			if below == nil {
+				continue
+			}
 			c.items = append(c.items, [2]*ast.Term{keyTerm(name), term})
 		}
 		return c.objectOf(from), nil
 	case []any:
+		item := read.item()
 		terms := make([]*ast.Term, len(v))
 		for i, element := range v {
-			term, err := c.value(element, depth+1)
+			term, err := c.value(element, depth+1, item)
 			if err != nil {
 				return nil, err
 			}
@@ -132,18 +142,60 @@ func (c *converter) value(value any, depth int) (*ast.Term, error) {
 		}
 		return c.term(ast.NewArray(terms...)), nil
 	case map[string]string:
-		return c.texts(v), nil
+		return c.texts(v, read), nil
 	case []string:
-		return c.list(v), nil
+		return c.list(v, read), nil
 	default:
-		return nil, fmt.Errorf("a value of type %T is not JSON", value)
+		return nil, errNotJSON(value)
 	}
 }
+
+// skip checks and weighs a value like value does, and converts nothing.
+func (c *converter) skip(value any, depth int) error {
+	if depth > sandbox.MaxDepth {
+		return sandbox.ErrDeep
+	}
+	c.weight++
+	switch v := value.(type) {
+	case nil, bool, int64, int, int32:
+	case string:
+		c.weight += len(v) / 64
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return errNotFinite(v)
+		}
+	case json.Number:
+		return sandbox.CheckNumber(string(v))
+	case map[string]any:
+		for name, field := range v {
+			c.weight += 1 + len(name)/64
+			if err := c.skip(field, depth+1); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, element := range v {
+			if err := c.skip(element, depth+1); err != nil {
+				return err
+			}
+		}
+	case map[string]string:
+		c.texts(v, nil)
+	case []string:
+		c.list(v, nil)
+	default:
+		return errNotJSON(value)
+	}
+	return nil
+}
+
+func errNotJSON(value any) error       { return fmt.Errorf("a value of type %T is not JSON", value) }
+func errNotFinite(value float64) error { return fmt.Errorf("%v is not JSON", value) }
 
 // floatTerm converts a number that JSON has decoded as float64, which is the type of all numbers that encoding/json decodes.
 func floatTerm(v float64) (*ast.Term, error) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil, fmt.Errorf("%v is not JSON", v)
+		return nil, errNotFinite(v)
 	}
 	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 		return ast.InternedTerm(int(v)), nil
@@ -151,16 +203,27 @@ func floatTerm(v float64) (*ast.Term, error) {
 	return ast.NumberTerm(json.Number(strconv.FormatFloat(v, 'g', -1, 64))), nil
 }
 
-func (c *converter) texts(texts map[string]string) *ast.Term {
+func (c *converter) texts(texts map[string]string, read *fields) *ast.Term {
 	from := len(c.items)
 	for name, text := range texts {
 		c.weight += 2 + (len(name)+len(text))/64
-		c.items = append(c.items, [2]*ast.Term{keyTerm(name), c.term(ast.String(text))})
+		if read.of(name) != nil {
+			c.items = append(c.items, [2]*ast.Term{keyTerm(name), c.term(ast.String(text))})
+		}
+	}
+	if read == nil {
+		return ast.InternedNullTerm
 	}
 	return c.objectOf(from)
 }
 
-func (c *converter) list(texts []string) *ast.Term {
+func (c *converter) list(texts []string, read *fields) *ast.Term {
+	if read == nil {
+		for _, text := range texts {
+			c.weight += 1 + len(text)/64
+		}
+		return ast.InternedNullTerm
+	}
 	terms := make([]*ast.Term, len(texts))
 	for i, text := range texts {
 		c.weight += 1 + len(text)/64
@@ -169,10 +232,16 @@ func (c *converter) list(texts []string) *ast.Term {
 	return c.term(ast.NewArray(terms...))
 }
 
-func (c *converter) lists(lists map[string][]string) *ast.Term {
-	items := make([][2]*ast.Term, 0, len(lists))
+func (c *converter) lists(lists map[string][]string, read *fields) *ast.Term {
+	from := len(c.items)
 	for name, texts := range lists {
-		items = append(items, [2]*ast.Term{keyTerm(name), c.list(texts)})
+		term := c.list(texts, read.of(name))
+		if read.of(name) != nil {
+			c.items = append(c.items, [2]*ast.Term{keyTerm(name), term})
+		}
 	}
-	return ast.ObjectTerm(items...)
+	if read == nil {
+		return ast.InternedNullTerm
+	}
+	return c.objectOf(from)
 }

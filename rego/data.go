@@ -71,7 +71,7 @@ type Value struct {
 // NewValue converts a JSON value, as encoding/json decodes it into any.
 func NewValue(value any) (*Value, error) {
 	var c converter
-	term, err := c.value(value, 0)
+	term, err := c.value(value, 0, wholeDocument)
 	if err != nil {
 		return nil, err
 	}

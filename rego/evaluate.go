@@ -17,19 +17,31 @@ import (
 
 // Evaluate returns the findings of the policy for an input. The error is an *EvaluationError, a *DataError, or wraps ctx's error when ctx ended the evaluation.
 func (p *Policy) Evaluate(ctx context.Context, in *Input) (Result, error) {
-	if err := p.dataError(); err != nil {
-		return Result{}, err
+	if result, decided, err := p.Attempt(ctx, in); decided {
+		return result, err
 	}
-	if ctx.Err() == nil {
-		if values, ok := p.evaluateFast(ctx, in); ok {
-			return p.result(values)
-		}
-	}
-	return p.evaluate(ctx, in)
+	return p.Complete(ctx, in)
 }
 
-// evaluate returns the findings by OPA's evaluation.
-func (p *Policy) evaluate(ctx context.Context, in *Input) (Result, error) {
+// Attempt does what Evaluate does where that takes little: a sixteenth of the steps and of the values of an evaluation, and a quarter of the time that is
+// left, at most 50 ms and the last call of a built-in function. Where decided is false, Complete evaluates the policy.
+func (p *Policy) Attempt(ctx context.Context, in *Input) (result Result, decided bool, err error) {
+	if err := p.dataError(); err != nil {
+		return Result{}, true, err
+	}
+	if ctx.Err() != nil {
+		return Result{}, false, nil
+	}
+	values, decided := p.evaluateFast(ctx, in)
+	if !decided {
+		return Result{}, false, nil
+	}
+	result, err = p.result(values)
+	return result, true, err
+}
+
+// Complete does what Evaluate does, without an attempt: by OPA's evaluation.
+func (p *Policy) Complete(ctx context.Context, in *Input) (Result, error) {
 	found, err := p.run(ctx, in, nil)
 	if err != nil {
 		return Result{}, err

@@ -12,7 +12,7 @@ import (
 	"github.com/vmstencil/stencil/rego/internal/sandbox"
 )
 
-// evaluateFast evaluates like evaluate at a fraction of its cost, or returns false where only OPA can.
+// evaluateFast evaluates like Complete at a fraction of its cost, or returns false where only OPA can.
 func (p *Policy) evaluateFast(ctx context.Context, in *Input) (values entryValues, ok bool) {
 	if p.program.fast == nil || p.program.attempts.pointless() {
 		return values, false

@@ -87,18 +87,28 @@ func documentOf(input map[string]any) Document {
 	return d
 }
 
-// compared evaluates a policy with and without the fast path, and fails unless both return the same. It reports whether the fast path decided it.
+// compared evaluates a policy by OPA with the whole input, by the fast path and by OPA with the fields that the policy reads, and fails unless all return
+// the same. It reports whether the fast path decided it.
 func compared(t *testing.T, policy *Policy, d Document) (decided bool) {
 	t.Helper()
-	input := func() *Input {
-		in, err := NewInput(d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return in
+	whole, err := NewInput(d)
+	if err != nil {
+		t.Fatal(err)
 	}
-	slow, errSlow := policy.evaluate(t.Context(), input())
-	in := input()
+	in, err := NewInputOf(d, NewFields(policy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in.weight != whole.weight || in.Digest() != whole.Digest() {
+		t.Fatalf("the part of the input weighs %d and has digest %s, all of it %d and %s", in.weight, in.Digest(), whole.weight, whole.Digest())
+	}
+	slow, errSlow := policy.Complete(t.Context(), whole)
+	part, errPart := policy.Complete(t.Context(), &Input{term: in.term, weight: in.weight})
+	if fmt.Sprint(errPart) != fmt.Sprint(errSlow) || !reflect.DeepEqual(part, slow) {
+		text, _ := json.Marshal(d)
+		t.Fatalf("policy %s:\n%s\nparameters %v, input %s\nwhat it reads %v, %s\nwith that %+v, %v\nwith all  %+v, %v",
+			policy.Name(), policy.program.source.text, policy.definition.Parameters, text, policy.program.reads, in.term, part, errPart, slow, errSlow)
+	}
 	policy.program.attempts.failed.Store(0)
 	values, decided := policy.evaluateFast(t.Context(), in)
 	var (
@@ -109,7 +119,7 @@ func compared(t *testing.T, policy *Policy, d Document) (decided bool) {
 		fast, errFast = policy.result(values)
 	} else {
 		// The values of helpers that the attempt has computed must not change OPA's result.
-		fast, errFast = policy.evaluate(t.Context(), in)
+		fast, errFast = policy.Complete(t.Context(), in)
 	}
 	if fmt.Sprint(errFast) != fmt.Sprint(errSlow) || !reflect.DeepEqual(fast, slow) {
 		text, _ := json.Marshal(d)

@@ -23,43 +23,60 @@ type Input struct {
 
 	digestOnce sync.Once
 	digest     string
+	// document is that of an input of which only a part was converted.
+	document *Document
 }
 
 // NewInput converts a document. It does not modify or retain the document's maps. The error is about values that are not JSON.
-func NewInput(d Document) (*Input, error) {
+func NewInput(d Document) (*Input, error) { return newInput(&d, wholeDocument) }
+
+// NewInputOf converts the parts of a document that are read, for policies that read nothing else. They have the same findings and errors as with all
+// of the document. It retains the document, which must not change before the last call of Digest.
+func NewInputOf(d Document, read *Fields) (*Input, error) {
+	if read.root.whole {
+		return NewInput(d)
+	}
+	in, err := newInput(&d, &read.root)
+	if err != nil {
+		return nil, err
+	}
+	retained := d
+	in.document = &retained
+	return in, nil
+}
+
+func newInput(d *Document, read *fields) (*Input, error) {
 	var c converter
-	object, err := c.object(d.Object)
+	object, err := c.object(d.Object, read.of("object"))
 	if err != nil {
 		return nil, fmt.Errorf("input.object: %w", err)
 	}
-	old, err := c.object(d.OldObject)
+	old, err := c.object(d.OldObject, read.of("oldObject"))
 	if err != nil {
 		return nil, fmt.Errorf("input.oldObject: %w", err)
 	}
-	instancetype, err := c.object(d.Instancetype)
+	instancetype, err := c.object(d.Instancetype, read.of("instancetype"))
 	if err != nil {
 		return nil, fmt.Errorf("input.instancetype: %w", err)
 	}
-	preference, err := c.object(d.Preference)
+	preference, err := c.object(d.Preference, read.of("preference"))
 	if err != nil {
 		return nil, fmt.Errorf("input.preference: %w", err)
 	}
+	item := read.of("objects").item()
 	objects := make([]*ast.Term, len(d.Objects))
 	for i, each := range d.Objects {
-		if objects[i], err = c.object(each); err != nil {
+		if objects[i], err = c.object(each, item); err != nil {
 			return nil, fmt.Errorf("input.objects[%d]: %w", i, err)
 		}
 	}
 	in := &Input{term: record(
-		"request", c.request(d.Request),
+		"request", c.request(d.Request, read.of("request")),
 		"object", object,
 		"oldObject", old,
-		"namespace", record(
-			"name", ast.StringTerm(d.Namespace.Name),
-			"labels", c.texts(d.Namespace.Labels),
-			"annotations", c.texts(d.Namespace.Annotations)),
-		"template", c.template(d.Template),
-		"parameters", c.texts(d.Parameters),
+		"namespace", c.namespace(d.Namespace, read.of("namespace")),
+		"template", c.template(d.Template, read.of("template")),
+		"parameters", c.texts(d.Parameters, read.of("parameters")),
 		"instancetype", instancetype,
 		"preference", preference,
 		"objects", ast.ArrayTerm(objects...))}
@@ -68,19 +85,40 @@ func NewInput(d Document) (*Input, error) {
 	return in, nil
 }
 
-// Digest is "sha256:" and the digest of the input's canonical JSON. It is
+// Digest is "sha256:" and the digest of the canonical JSON of the whole document. It is
 // computed on the first call.
 func (i *Input) Digest() string {
 	i.digestOnce.Do(func() {
+		term := i.term
+		if i.document != nil {
+			whole, err := NewInput(*i.document)
+			if err != nil {
+				return // it had been converted without an error
+			}
+			term = whole.term
+		}
 		// The JSON of an AST has its keys sorted.
-		sum := sha256.Sum256([]byte(i.term.Value.String()))
+		sum := sha256.Sum256([]byte(term.Value.String()))
 		i.digest = "sha256:" + hex.EncodeToString(sum[:])
 	})
 	return i.digest
 }
 
-func (c *converter) request(r Request) *ast.Term {
-	at := ast.NullTerm()
+func (c *converter) namespace(n Namespace, read *fields) *ast.Term {
+	labels, annotations := c.texts(n.Labels, read.of("labels")), c.texts(n.Annotations, read.of("annotations"))
+	if read == nil {
+		return ast.InternedNullTerm
+	}
+	return record("name", ast.StringTerm(n.Name), "labels", labels, "annotations", annotations)
+}
+
+func (c *converter) request(r Request, read *fields) *ast.Term {
+	user := read.of("userInfo")
+	groups, extra := c.list(r.UserInfo.Groups, user.of("groups")), c.lists(r.UserInfo.Extra, user.of("extra"))
+	if read == nil {
+		return ast.InternedNullTerm
+	}
+	at := ast.InternedNullTerm
 	if !r.Time.IsZero() {
 		at = ast.StringTerm(r.Time.UTC().Format(time.RFC3339))
 	}
@@ -95,16 +133,31 @@ func (c *converter) request(r Request) *ast.Term {
 		"userInfo", record(
 			"username", ast.StringTerm(r.UserInfo.Username),
 			"uid", ast.StringTerm(r.UserInfo.UID),
-			"groups", c.list(r.UserInfo.Groups),
-			"extra", c.lists(r.UserInfo.Extra)))
+			"groups", groups,
+			"extra", extra))
 }
 
-func (c *converter) template(t *Template) *ast.Term {
+func (c *converter) template(t *Template, read *fields) *ast.Term {
 	if t == nil {
-		return ast.NullTerm()
+		return ast.InternedNullTerm
 	}
-	parameters := make([]*ast.Term, len(t.Parameters))
-	for i, p := range t.Parameters {
+	labels, annotations := c.texts(t.Labels, read.of("labels")), c.texts(t.Annotations, read.of("annotations"))
+	parameters := c.parameters(t.Parameters, read.of("parameters"))
+	if read == nil {
+		return ast.InternedNullTerm
+	}
+	return record("namespace", ast.StringTerm(t.Namespace), "name", ast.StringTerm(t.Name), "labels", labels, "annotations", annotations, "parameters", parameters)
+}
+
+func (c *converter) parameters(list []TemplateParameter, read *fields) *ast.Term {
+	item := read.item()
+	parameters := make([]*ast.Term, len(list))
+	for i, p := range list {
+		enum := c.list(p.Enum, item.of("enum"))
+		if item == nil {
+			parameters[i] = ast.InternedNullTerm
+			continue
+		}
 		kind := p.Type
 		if kind == "" {
 			kind = "string"
@@ -119,14 +172,9 @@ func (c *converter) template(t *Template) *ast.Term {
 			"value", ast.StringTerm(p.Value),
 			"generate", ast.StringTerm(p.Generate),
 			"pattern", ast.StringTerm(p.Pattern),
-			"enum", c.list(p.Enum))
+			"enum", enum)
 	}
-	return record(
-		"namespace", ast.StringTerm(t.Namespace),
-		"name", ast.StringTerm(t.Name),
-		"labels", c.texts(t.Labels),
-		"annotations", c.texts(t.Annotations),
-		"parameters", ast.ArrayTerm(parameters...))
+	return ast.ArrayTerm(parameters...)
 }
 
 // record makes an object of alternating names and values.

@@ -89,7 +89,7 @@ func (p *Policy) setParameters(d Definition, completed map[string]any) error {
 	p.digest = "sha256:" + hex.EncodeToString(sum[:])
 	p.definition = d
 	var c converter
-	value, err := c.value(completed, 0)
+	value, err := c.value(completed, 0, wholeDocument)
 	if err != nil {
 		return &CompileError{[]Problem{{Code: CodeParameters, Field: parametersPath.String(), Message: err.Error()}}}
 	}

@@ -32,22 +32,41 @@ func (p *Policy) ReadsTime() bool { return p.Reads("request", "time") }
 // readsOf returns the paths in input that modules refer to, without those below others.
 func readsOf(modules ...*ast.Module) [][]string {
 	var all [][]string
-	for _, module := range modules {
-		ast.WalkRefs(module, func(ref ast.Ref) bool {
-			if !ref.HasPrefix(ast.InputRootRef) {
-				return false
+	var visitor *ast.GenericVisitor
+	visitor = ast.NewGenericVisitor(func(node any) bool {
+		var operands []*ast.Term
+		switch node := node.(type) {
+		case ast.Ref:
+			if node.HasPrefix(ast.InputRootRef) {
+				all = append(all, pathOf(node[1:]))
 			}
-			read := []string{}
-			for _, element := range ref[1:] {
-				key, constant := element.Value.(ast.String)
-				if !constant {
-					key = anyKey
-				}
-				read = append(read, string(key))
-			}
-			all = append(all, read)
 			return false
-		})
+		case ast.Call:
+			operands = operandsOfGet(node)
+		case *ast.Expr:
+			if terms, isCall := node.Terms.([]*ast.Term); isCall && len(node.With) == 0 {
+				operands = operandsOfGet(terms)
+			}
+		}
+		if operands == nil {
+			return false
+		}
+		from := operands[0].Value.(ast.Ref)
+		path := pathOf(from[1:])
+		switch keys := operands[1].Value.(type) {
+		case *ast.Array:
+			keys.Foreach(func(key *ast.Term) { path = append(path, pathOf([]*ast.Term{key})...) })
+		default:
+			path = append(path, pathOf(operands[1:2])...)
+		}
+		all = append(all, path)
+		for _, term := range slices.Concat([]*ast.Term(from[1:]), operands[1:]) {
+			visitor.Walk(term)
+		}
+		return true
+	})
+	for _, module := range modules {
+		visitor.Walk(module)
 	}
 	slices.SortFunc(all, slices.Compare)
 	var reads [][]string
@@ -59,6 +78,41 @@ func readsOf(modules ...*ast.Module) [][]string {
 	}
 	return reads
 }
+
+// pathOf returns the path of keys.
+func pathOf(keys []*ast.Term) []string {
+	path := make([]string, 0, len(keys))
+	for _, term := range keys {
+		key, constant := term.Value.(ast.String)
+		if !constant {
+			key = anyKey
+		}
+		path = append(path, string(key))
+	}
+	return path
+}
+
+// operandsOfGet returns the operands of a call of object.get for a document in input and a key or path that is written there, or nil: a path in a
+// variable can have any length.
+func operandsOfGet(call []*ast.Term) []*ast.Term {
+	if len(call) < 4 {
+		return nil
+	}
+	function, isRef := call[0].Value.(ast.Ref)
+	if !isRef || !function.Equal(objectGet) {
+		return nil
+	}
+	if from, isRef := call[1].Value.(ast.Ref); !isRef || !from.HasPrefix(ast.InputRootRef) {
+		return nil
+	}
+	switch call[2].Value.(type) {
+	case ast.String, *ast.Array:
+		return call[1:]
+	}
+	return nil
+}
+
+var objectGet = ast.ObjectGet.Ref()
 
 // Reads are paths in input that policies may read.
 type Reads struct{ paths [][]string }

@@ -14,8 +14,13 @@ import (
 // share is the number of policies of one request for each additional worker.
 const share = 8
 
+// attemptTime is how long a request evaluates policies itself. It is longer only by the
+// attempt that has begun.
+const attemptTime = 5 * time.Millisecond
+
 // batch is the evaluation of one request's policies: workers evaluate one policy after
-// the other, and the goroutine of the request watches their deadlines.
+// the other, and the goroutine of the request watches their deadlines. A request with few
+// policies first attempts them itself: most of them need less time than a worker to begin.
 type batch struct {
 	evaluator *Evaluator
 	ctx       context.Context
@@ -36,6 +41,8 @@ type batch struct {
 	// todo are the indices of entries that no worker has taken.
 	todo   []int
 	trials []int // indices of entries whose evaluation is a trial; rarely any
+	// attempted are the indices of entries whose attempt decided nothing.
+	attempted []int
 	// workers are the workers that have neither ended nor been left behind.
 	workers []*worker
 
@@ -108,6 +115,9 @@ func newBatch(ctx context.Context, e *Evaluator, entries []Entry, in *rego.Input
 
 // evaluate returns when the evaluation of every policy has ended or was given up.
 func (b *batch) evaluate() {
+	if len(b.todo) <= share {
+		b.attempt()
+	}
 	if len(b.todo) > 0 && b.start() {
 		b.watch()
 	}
@@ -118,6 +128,50 @@ func (b *batch) evaluate() {
 			b.giveUp(i)
 		}
 	}
+}
+
+// attempt evaluates policies for a short time in the goroutine of the request, and leaves
+// those that need more to the workers, also those that needed more before.
+func (b *batch) attempt() {
+	if !b.takeToken() {
+		return
+	}
+	defer func() { <-b.evaluator.tokens }()
+	began := time.Now()
+	var left []int
+	for _, i := range b.todo {
+		policy, attempts := b.entries[i].Policy.(attempter)
+		switch {
+		case !attempts || b.records[i].troubled.Load() || slices.Contains(b.trials, i) || time.Since(began) > attemptTime:
+			left = append(left, i)
+		case !b.attemptOne(i, policy):
+			b.attempted = append(b.attempted, i)
+		}
+	}
+	b.todo = slices.Concat(b.attempted, left)
+}
+
+// attemptOne reports whether the attempt has decided. One that panics has not: the worker
+// evaluates the policy, and handles its panic.
+func (b *batch) attemptOne(i int, policy attempter) (decided bool) {
+	w := worker{entry: i, began: time.Now()}
+	ctx := &limited{Context: b.ctx, deadline: w.began.Add(b.entries[i].timeout())}
+	defer func() {
+		ctx.end()
+		if recover() != nil {
+			decided = false
+		}
+	}()
+	result, decided, err := policy.Attempt(ctx, b.input)
+	if !decided {
+		return false
+	}
+	found := resultOf(&result)
+	if err != nil {
+		found = ResultError
+	}
+	b.record(&w, result, err, found)
+	return true
 }
 
 // giveUp records that a policy was not evaluated because the request has ended.
@@ -289,6 +343,9 @@ func (b *batch) evaluateOne(w *worker) (result rego.Result, err error) {
 			result, err = rego.Result{}, &PanicError{Value: value, Stack: debug.Stack()}
 		}
 	}()
+	if policy, attempts := entry.Policy.(attempter); attempts && slices.Contains(b.attempted, w.entry) {
+		return policy.Complete(ctx, b.input)
+	}
 	return entry.Policy.Evaluate(ctx, b.input)
 }
 

@@ -20,6 +20,13 @@ type Policy interface {
 	Evaluate(ctx context.Context, in *rego.Input) (rego.Result, error)
 }
 
+// attempter is implemented by policies whose evaluation begins with an attempt that ends
+// soon, see rego.Policy.
+type attempter interface {
+	Attempt(ctx context.Context, in *rego.Input) (result rego.Result, decided bool, err error)
+	Complete(ctx context.Context, in *rego.Input) (rego.Result, error)
+}
+
 // withData is implemented by policies that read values of the cluster.
 type withData interface{ Data() []rego.Binding }
 

@@ -3,6 +3,8 @@ package evaluation
 import (
 	"cmp"
 	"slices"
+
+	"github.com/vmstencil/stencil/rego"
 )
 
 // Set is a snapshot of all active policies. It is immutable and safe for concurrent
@@ -20,6 +22,7 @@ type indexKey struct{ kind, operation string }
 type indexEntry struct {
 	entries  []Entry
 	criteria []criteria
+	fields   *rego.Fields
 }
 
 // NewSet returns a set of policies. If several have the same name, the last one is
@@ -39,7 +42,23 @@ func NewSet(entries []Entry) *Set {
 			}
 		}
 	}
+	for _, found := range s.index {
+		found.fields = fieldsOf(found.entries)
+	}
 	return s
+}
+
+// fieldsOf returns what the policies read of their input.
+func fieldsOf(entries []Entry) *rego.Fields {
+	policies := make([]*rego.Policy, len(entries))
+	for i := range entries {
+		policy, ok := entries[i].Policy.(*rego.Policy)
+		if !ok {
+			return rego.AllFields()
+		}
+		policies[i] = policy
+	}
+	return rego.NewFields(policies...)
 }
 
 func byName(entries []Entry) []Entry {
@@ -69,6 +88,15 @@ func (s *Set) Len() int { return len(s.entries) }
 // other fields of the request. It costs one map look-up.
 func (s *Set) Empty(kind, operation string) bool {
 	return s.index[indexKey{kind, operation}] == nil
+}
+
+// Input converts the document of a request for the policies that Matching returns for it.
+func (s *Set) Input(d rego.Document) (*rego.Input, error) {
+	found := s.index[indexKey{d.Request.Kind, d.Request.Operation}]
+	if found == nil {
+		return rego.NewInput(d)
+	}
+	return rego.NewInputOf(d, found.fields)
 }
 
 // Matching returns the policies that apply to a request, sorted by name. The caller

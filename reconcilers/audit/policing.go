@@ -117,7 +117,7 @@ func (p *policing) evaluate(ctx context.Context, object map[string]any, namespac
 		return nil
 	}
 	unresolved := c.Resolve(ctx, p.instancetypes)
-	input, err := rego.NewInput(c.Document())
+	input, err := p.set.Input(c.Document())
 	if err != nil {
 		return failures(entries, "could not be evaluated: "+err.Error())
 	}

@@ -84,7 +84,7 @@ func (e *engine) evaluate(ctx context.Context, c *policyinput.Case, resolver siz
 		return v, nil
 	}
 	unresolved := c.Resolve(ctx, resolver)
-	input, err := rego.NewInput(c.Document())
+	input, err := e.set.Input(c.Document())
 	if err != nil {
 		return v, cli.Usage(fmt.Errorf("%s cannot be shown to policies: %w", v.object(), err))
 	}

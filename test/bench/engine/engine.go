@@ -45,11 +45,11 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compiling the template: %w", err)
 	}
-	helm, err := buildHelm(ctx, options.HelmEngine)
+	helm, err := measurement.BuildCounterpart(ctx, options.HelmEngine)
 	if err != nil {
 		return nil, err
 	}
-	defer helm.remove()
+	defer helm.Remove()
 
 	result := &Result{}
 	for round := range options.Rounds {
@@ -61,7 +61,7 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	return result, nil
 }
 
-func (r *Result) measure(ctx context.Context, options Options, compiled *template.Compiled, helm *helm) error {
+func (r *Result) measure(ctx context.Context, options Options, compiled *template.Compiled, helm *measurement.Counterpart) error {
 	for _, own := range []struct {
 		into *measurement.Series
 		work func() error
@@ -83,8 +83,8 @@ func (r *Result) measure(ctx context.Context, options Options, compiled *templat
 		}
 		*own.into = append(*own.into, measured)
 	}
-	answer, err := helm.run(ctx, options.Time)
-	if err != nil {
+	var answer helmAnswer
+	if err := helm.Run(ctx, &answer, "-time", options.Time.String(), "-name", proofName, "-password", proofPassword); err != nil {
 		return err
 	}
 	if err := same(compiled, answer.Document); err != nil {

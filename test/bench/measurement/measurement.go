@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/statistics"
 )
 
-// Cost is what one repetition costs. The JSON is that of the helmengine command.
+// Cost is what one repetition costs. The JSON is that of the commands for other engines.
 type Cost struct {
 	Nanoseconds float64 `json:"nanoseconds"`
 	Bytes       int64   `json:"bytes"`

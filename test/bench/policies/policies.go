@@ -15,6 +15,8 @@ type Options struct {
 	Rounds int
 	// Time is that of each measurement of a round.
 	Time time.Duration
+	// KyvernoEngine is the folder of the module that measures Kyverno's engine.
+	KyvernoEngine string
 	// Progress receives the steps of the benchmark.
 	Progress func(format string, arguments ...any)
 }
@@ -33,6 +35,8 @@ type Result struct {
 	Requests map[int]measurement.Series
 	// Gatekeeper is what one review costs with as many Constraints.
 	Gatekeeper map[int]measurement.Series
+	// Kyverno is what one review costs with as many ValidatingPolicies.
+	Kyverno map[int]measurement.Series
 	// Bare is what one request costs with as many prepared queries of OPA.
 	Bare map[int]measurement.Series
 	// Findings is how many of so many policies deny the VM.
@@ -67,16 +71,22 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 		return nil, err
 	}
 	defer other.remove()
+	kyverno, err := newKyverno(ctx, options.KyvernoEngine)
+	if err != nil {
+		return nil, err
+	}
+	defer kyverno.remove()
 	result := &Result{
 		MachineBytes: vm.bytes,
 		Requests:     map[int]measurement.Series{},
 		Gatekeeper:   map[int]measurement.Series{},
+		Kyverno:      map[int]measurement.Series{},
 		Bare:         map[int]measurement.Series{},
 		Findings:     map[int]int{},
 	}
 	for round := range options.Rounds {
 		options.Progress("policies: round %d of %d", round+1, options.Rounds)
-		if err := result.round(ctx, options, compiler, policies, vm, other); err != nil {
+		if err := result.round(ctx, options, compiler, policies, vm, other, kyverno); err != nil {
 			return nil, err
 		}
 	}
@@ -85,7 +95,7 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	return result, err
 }
 
-func (r *Result) round(ctx context.Context, options Options, compiler *rego.Compiler, policies library, vm *subject, other *gatekeeper) error {
+func (r *Result) round(ctx context.Context, options Options, compiler *rego.Compiler, policies library, vm *subject, other *gatekeeper, kyverno *kyverno) error {
 	for _, number := range Numbers {
 		cost, findings, err := request(ctx, options.Time, compiler, policies, vm, number)
 		if err != nil {
@@ -100,6 +110,10 @@ func (r *Result) round(ctx context.Context, options Options, compiler *rego.Comp
 			return err
 		}
 		r.Gatekeeper[number] = append(r.Gatekeeper[number], cost)
+		if cost, err = kyverno.review(ctx, options.Time, number); err != nil {
+			return err
+		}
+		r.Kyverno[number] = append(r.Kyverno[number], cost)
 	}
 	took, held, err := compileMany(ctx, compiler, policies)
 	if err != nil {

@@ -57,7 +57,7 @@ func (s *subject) query() policyset.Query {
 // evaluate does the work of a webhook for a request: find the policies, convert the input, evaluate.
 func (s *subject) evaluate(ctx context.Context, evaluator *policyset.Evaluator, set *policyset.Set) (policyset.Decision, error) {
 	entries := set.Matching(s.query())
-	in, err := rego.NewInput(s.document)
+	in, err := set.Input(s.document)
 	if err != nil {
 		return policyset.Decision{}, fmt.Errorf("making the input: %w", err)
 	}

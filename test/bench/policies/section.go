@@ -35,6 +35,7 @@ func (r *Result) Section(context string) report.Section {
 			fmt.Sprintf("The VM is %d bytes of JSON. A request is what the webhook does with it: find the policies, convert the input once, evaluate, merge the answers.", r.MachineBytes),
 			"OPA is the same policies as prepared queries of OPA's library with the input converted once, one after the other, without bounds, timeouts and statistics. They find the same.",
 			"Gatekeeper is its own tool, `gator bench --engine=rego` of v3.23.0, run in turns with Stencil on the same VM, with six ConstraintTemplates that ask for what six of the library's policies ask for, and with as many Constraints.",
+			"Kyverno is its own engine of v1.19.1, as its command line and its admission controller call it, with six ValidatingPolicies in CEL that ask for the same, compiled before, and with as many of them. Its command line compiles them again for each object.",
 		},
 	}
 	for _, number := range Numbers {
@@ -77,15 +78,16 @@ func (r *Result) ratio(what string, measured, wanted float64) report.Target {
 func (r *Result) requests() report.Table {
 	table := report.Table{
 		Title:   "One request",
-		Columns: []string{"policies of the library", "with findings", "time", "memory", "allocations", "OPA", "takes", "Gatekeeper", "its memory", "takes"},
+		Columns: []string{"policies of the library", "with findings", "time", "memory", "allocations", "OPA", "takes", "Gatekeeper", "its memory", "takes", "Kyverno", "its memory", "takes"},
 	}
 	for _, number := range Numbers {
-		measured, bare, other := r.Requests[number], r.Bare[number], r.Gatekeeper[number]
+		measured, bare, other, kyverno := r.Requests[number], r.Bare[number], r.Gatekeeper[number], r.Kyverno[number]
 		table.Rows = append(table.Rows, []string{
 			fmt.Sprint(number), fmt.Sprint(r.Findings[number]), report.Microseconds(measured.Time()), fmt.Sprintf("%.0f B", measured.Memory()),
 			fmt.Sprintf("%.0f", measured.Allocations()),
 			report.Microseconds(bare.Time()), fmt.Sprintf("%.2f×", bare.Time()/measured.Time()),
 			report.Microseconds(other.Time()), fmt.Sprintf("%.0f B", other.Memory()), fmt.Sprintf("%.2f×", other.Time()/measured.Time()),
+			report.Microseconds(kyverno.Time()), fmt.Sprintf("%.0f B", kyverno.Memory()), fmt.Sprintf("%.2f×", kyverno.Time()/measured.Time()),
 		})
 	}
 	return table

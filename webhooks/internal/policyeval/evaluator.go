@@ -129,7 +129,7 @@ func (e *Evaluator) evaluate(ctx context.Context, set *policyset.Set, request ad
 	}
 	unresolved := c.Resolve(ctx, e.options.Instancetypes)
 	document := c.Document()
-	input, err := rego.NewInput(document)
+	input, err := set.Input(document)
 	if err != nil {
 		return none, false, fmt.Errorf("the object cannot be shown to policies: %w", err)
 	}

@@ -95,7 +95,10 @@ var benchmarks = []benchmark{
 		})
 	}},
 	{"policies", func(ctx context.Context, e environment) (result, error) {
-		return policies.Run(ctx, policies.Options{Rounds: e.roundsOr(7), Time: 3 * time.Second, Progress: progress})
+		return policies.Run(ctx, policies.Options{
+			KyvernoEngine: filepath.Join(e.root, "test", "bench", "kyvernoengine"),
+			Rounds:        e.roundsOr(7), Time: 3 * time.Second, Progress: progress,
+		})
 	}},
 	{"defaulting", func(ctx context.Context, e environment) (result, error) {
 		return defaulting.Run(ctx, defaulting.Options{
