@@ -211,6 +211,10 @@ func (r *Runner) running(ctx context.Context) (*process, error) {
 		return nil, r.failure
 	}
 	started, err := r.start(ctx, schemas)
+	if err != nil && ctx.Err() == nil {
+		// It may have been killed before it was ready.
+		started, err = r.start(ctx, schemas)
+	}
 	if r.failure = err; err != nil {
 		if r.failed = time.Now(); ctx.Err() != nil {
 			r.failure = nil
