@@ -179,4 +179,10 @@ func TestNoChildOutlivesAManagerThatIsKilled(t *testing.T) {
 	if stencil.first, err = stencil.run("one"); err != nil {
 		t.Fatal(err)
 	}
+	if err := stencil.first.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := stencil.awaitWebhooks(); err != nil {
+		t.Fatal(err)
+	}
 }
