@@ -41,10 +41,6 @@ var badPolicies = map[string]struct {
 		"package p\ndeny contains \"x\" if {\n\tx := [a | a := [b | b := [c | c := [d | d := [e | e := [f | f := 1]]]]]]\n\tcount(x) > 1\n}\n",
 		"3:58: comprehensions are nested more than 5 deep",
 	},
-	"a rule of too many expressions": {
-		"package p\ndeny contains \"x\" if {\n" + strings.Repeat("\ttrue\n", 301) + "}\n",
-		"2:1: the rule has 301 expressions and calls; at most 300 are allowed",
-	},
 	"no entry rule": {
 		"package p\n\ndenies contains \"x\" if true\n",
 		"1:1: the policy has neither a rule deny nor a rule warn",
@@ -184,10 +180,6 @@ var badPolicies = map[string]struct {
 		"3:22: data.foo does not exist: a policy sees its own package, data.parameters and data.lib\n" +
 			"5:1: warn must not have a default: it is empty when nothing is found\n" +
 			"7:28: unknown field: input has no \"x\"",
-	},
-	"a type of too many values": {
-		"package p\n\nx0 := [input.object, input.object]\n" + lines(9, "x%d := [x%p, x%p]") + "deny contains \"x\" if x9 == 1\n",
-		"11:1: the value is made of more than 500 values",
 	},
 	"a new version of the language": {
 		"package p\n\nimport rego.v2\n\ndeny contains \"x\" if true\n",

@@ -154,8 +154,8 @@ func refineMetadata(of types.Type) {
 // Compile checks a definition and makes a policy of it. The error is a *CompileError
 // that holds all problems, or ctx's error when ctx ends first.
 //
-// Nothing can interrupt OPA's compiler. When ctx ends first, the goroutine that compiles continues until it is done; the limits that are checked
-// before bound its duration.
+// Nothing can interrupt OPA's compiler. When ctx ends first, the goroutine that compiles continues until it is done. The time and the memory that it
+// takes have no useful limit: compile sources that are not trusted in a process of their own first.
 func (c *Compiler) Compile(ctx context.Context, d Definition) (*Policy, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

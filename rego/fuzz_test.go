@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+
+	"github.com/vmstencil/stencil/internal/fixture/hostile"
 	"time"
 	"unicode/utf8"
 )
@@ -19,7 +21,7 @@ func seeds(f *testing.F) {
 	for _, source := range goodPolicies {
 		f.Add(source)
 	}
-	for _, source := range hostilePolicies {
+	for _, source := range hostile.Policies {
 		if len(source) < 4<<10 {
 			f.Add(source)
 		}
@@ -64,7 +66,7 @@ func FuzzEvaluate(f *testing.F) {
 	for _, source := range goodPolicies {
 		f.Add(source, `{"metadata": {"name": "x"}}`)
 	}
-	for _, source := range hostilePolicies {
+	for _, source := range hostile.Policies {
 		if len(source) < 4<<10 {
 			f.Add(source, `{"metadata": {"name": "x", "labels": {"a": "b"}}, "spec": {"template": {"spec": {"volumes": [{"name": "a"}]}}}}`)
 		}

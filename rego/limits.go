@@ -7,9 +7,6 @@ const (
 	// MaxComprehensionDepth is how deeply comprehensions may be nested in each
 	// other. The time to compile them is exponential in it.
 	MaxComprehensionDepth = 5
-	// MaxRuleParts is how many expressions and calls one rule has. The time to compile
-	// them is quadratic in it.
-	MaxRuleParts = 300
 	// MaxMessages is how many findings one evaluation returns, deny and warn
 	// together; see Result.Truncated.
 	MaxMessages = 64

@@ -128,7 +128,7 @@ func newProgram(compiler *ast.Compiler, module *ast.Module, functions map[string
 	return p
 }
 
-// checkGrowth rejects rules that would take the type checker or the evaluation too long, or too much stack.
+// checkGrowth rejects rules of which the evaluation would take too much stack.
 func checkGrowth(text source, compiler *ast.Compiler) ([]Problem, *ast.Error) {
 	rule, why := sandbox.Growth(compiler)
 	if rule == nil {
@@ -153,10 +153,8 @@ func (s source) compileProblems(compiler *ast.Compiler) []Problem {
 }
 
 func (s source) translated(err *ast.Error) Problem {
-	for _, limit := range []string{"the value is made of more than", "the rules use each other so often"} {
-		if strings.HasPrefix(err.Message, limit) {
-			return Problem{Code: CodeLimit}
-		}
+	if strings.HasPrefix(err.Message, "the rules use each other so often") {
+		return Problem{Code: CodeLimit}
 	}
 	location := err.Location
 	code, message := CodeCompile, err.Message

@@ -62,7 +62,6 @@ func (s *shape) check() {
 	for _, rule := range s.module.Rules {
 		s.checkReferences(rule)
 		s.checkNesting(rule, 0)
-		s.checkLength(rule)
 	}
 	s.checkParameters()
 }
@@ -86,26 +85,6 @@ func (s *shape) checkParameters() {
 		if !read[name] {
 			s.add(CodeReference, location, "input.parameters are those of the template; write data.parameters.%s for the parameter of the policy", name)
 		}
-	}
-}
-
-// checkLength finds rules that would take long to compile. An else is a rule of its own.
-func (s *shape) checkLength(rule *ast.Rule) {
-	parts := 0
-	ast.NewGenericVisitor(func(node any) bool {
-		switch x := node.(type) {
-		case *ast.Expr, ast.Call:
-			parts++
-		case *ast.Rule:
-			if x != rule {
-				s.checkLength(x)
-				return true
-			}
-		}
-		return false
-	}).Walk(rule)
-	if parts > MaxRuleParts {
-		s.add(CodeLimit, rule.Location, "the rule has %d expressions and calls; at most %d are allowed", parts, MaxRuleParts)
 	}
 }
 

@@ -13,14 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/cache/policies/child"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	policyspec "github.com/vmstencil/stencil/policies/spec"
 	suite "github.com/vmstencil/stencil/policies/tests"
 	"github.com/vmstencil/stencil/rego"
 )
 
+// Checker compiles and tests policies where they can do no harm; a child.Runner implements it. An error is not a problem of the policy.
+type Checker interface {
+	Check(context.Context, child.Candidate) (child.Result, error)
+}
+
 // builder compiles and tests policies.
 type builder struct {
+	// checker checks policies before compile. If it is nil, check runs the tests.
+	checker Checker
 	compile func(context.Context, rego.Definition) (policyset.Policy, error)
 	check   func(context.Context, policyset.Policy, []suite.Case) []suite.Result
 	// schemas returns the digest of the schemas with which compile works.
@@ -31,8 +39,9 @@ type builder struct {
 }
 
 // newBuilder returns a builder that uses the engine.
-func newBuilder(compiler *rego.Compiler, limit time.Duration, log logr.Logger) *builder {
+func newBuilder(compiler *rego.Compiler, checker Checker, limit time.Duration, log logr.Logger) *builder {
 	return &builder{
+		checker: checker,
 		compile: func(ctx context.Context, d rego.Definition) (policyset.Policy, error) {
 			policy, err := compiler.Compile(ctx, d)
 			if err != nil {
@@ -58,6 +67,8 @@ type build struct {
 	problems []rego.Problem
 	// overrun is true if the compilation took too long, or was cancelled. A retry may succeed.
 	overrun bool
+	// unavailable is why the policy could not be checked, for a reason that is not its own. Then there is no result.
+	unavailable error
 	// tests is the number of tests, failed are the failed ones.
 	tests  int
 	failed []suite.Result
@@ -94,8 +105,8 @@ func (b *builder) build(ctx context.Context, object *v1alpha1.VirtualMachinePoli
 		b.try(ctx, object, active, result)
 	}
 	spec.Cases = nil
-	if result.good == nil && active == nil && object.Status.LastGood != nil {
-		result.lastGood = b.restore(ctx, object)
+	if result.good == nil && active == nil && object.Status.LastGood != nil && result.unavailable == nil {
+		result.lastGood, result.unavailable = b.restore(ctx, object)
 	}
 	return result
 }
@@ -107,59 +118,94 @@ func (b *builder) try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy
 		result.problems = []rego.Problem{{Code: rego.CodeCompile, Message: err.Error()}}
 		return
 	}
+	reused := active != nil && active.module == made.module
+	// A version stays enforced when the schemas lose a field, because another KubeVirt is installed and the manager has been restarted: if it has
+	// mistakes in types only, it compiles as if objects could have any field.
+	wasGood := reused || object.Status.ActiveGeneration == object.Generation
+	start := time.Now()
+	if b.checker != nil && (!reused || len(result.spec.Cases) > 0) && !b.checked(ctx, object, wasGood, result) {
+		result.compiling = time.Since(start)
+		return
+	}
+	start = time.Now()
 	var policy policyset.Policy
-	if active != nil && active.module == made.module {
+	if reused {
 		policy = active.entry.Policy
 	} else {
-		start := time.Now()
-		if policy, err = b.compiled(ctx, result.spec.Definition); err != nil {
-			result.problems, result.overrun = problemsOf(err)
-			if policy = b.compiledAgain(ctx, object, result); policy == nil {
-				return
-			}
-			result.problems, result.overrun, result.anyFields = nil, false, true
+		policy = b.compiled(ctx, wasGood, result)
+		if result.compiling = time.Since(start); policy == nil {
+			return
 		}
-		result.compiling = time.Since(start)
 	}
-	if result.failed = b.tested(ctx, policy, result.spec.Cases); len(result.failed) > 0 {
-		return
+	if b.checker == nil {
+		if result.failed = b.tested(ctx, policy, result.spec.Cases); len(result.failed) > 0 {
+			return
+		}
 	}
 	made.entry = result.spec.Entry(policy)
 	result.good = made
 }
 
-// compiledAgain compiles a version that was active, and now has mistakes in types only, as if objects could have any field: a policy stays enforced when
-// the schemas lose a field, because another KubeVirt is installed and the manager has been restarted. It returns nil if that is not the case.
-func (b *builder) compiledAgain(ctx context.Context, object *v1alpha1.VirtualMachinePolicy, result *build) policyset.Policy {
-	if object.Status.ActiveGeneration != object.Generation || slices.ContainsFunc(result.problems, func(p rego.Problem) bool { return p.Code != rego.CodeType }) {
+// checked reports whether the checker has compiled and tested a version successfully.
+func (b *builder) checked(ctx context.Context, object *v1alpha1.VirtualMachinePolicy, wasGood bool, result *build) bool {
+	candidate := child.Candidate{Name: object.Name, Spec: &object.Spec}
+	found, err := b.checker.Check(ctx, candidate)
+	if err == nil && wasGood && onlyMistyped(found.Problems) {
+		candidate.AnyFields = true
+		var again child.Result
+		if again, err = b.checker.Check(ctx, candidate); err == nil && len(again.Problems) == 0 {
+			found = again
+		}
+	}
+	if err != nil {
+		result.unavailable = err
+		return false
+	}
+	result.problems, result.failed, result.overrun = found.Problems, found.Failed, found.Overrun
+	return len(found.Problems)+len(found.Failed) == 0
+}
+
+// compiled compiles a version. It returns nil if the version has problems.
+func (b *builder) compiled(ctx context.Context, wasGood bool, result *build) policyset.Policy {
+	policy, err := b.compileOnce(ctx, result.spec.Definition)
+	if err == nil {
+		return policy
+	}
+	if result.problems, result.overrun = problemsOf(err); !wasGood || !onlyMistyped(result.problems) {
 		return nil
 	}
 	definition := result.spec.Definition
 	definition.AnyFields = true
-	policy, err := b.compiled(ctx, definition)
-	if err != nil {
+	if policy, err = b.compileOnce(ctx, definition); err != nil {
 		return nil
 	}
+	result.problems, result.overrun, result.anyFields = nil, false, true
 	return policy
 }
 
+// onlyMistyped reports whether there are problems, and all are mistakes in types.
+func onlyMistyped(problems []rego.Problem) bool {
+	return len(problems) > 0 && !slices.ContainsFunc(problems, func(p rego.Problem) bool { return p.Code != rego.CodeType })
+}
+
 // restore compiles the version in status.lastGood. It returns nil if that is not possible. It does not run the tests: they
-// passed when the version was new.
-func (b *builder) restore(ctx context.Context, object *v1alpha1.VirtualMachinePolicy) *version {
+// passed when the version was new. The error is that of the checker.
+func (b *builder) restore(ctx context.Context, object *v1alpha1.VirtualMachinePolicy) (*version, error) {
 	stored := object.Status.LastGood
 	earlier := &v1alpha1.VirtualMachinePolicy{ObjectMeta: object.ObjectMeta}
 	earlier.Generation = stored.Generation
 	if stored.Spec == nil || json.Unmarshal(stored.Spec.Raw, &earlier.Spec) != nil {
-		return nil
+		return nil, nil
 	}
 	earlier.Spec.Tests = nil
 	earlier.Status.ActiveGeneration = stored.Generation
-	return b.build(ctx, earlier, nil).good
+	built := b.build(ctx, earlier, nil)
+	return built.good, built.unavailable
 }
 
-// compiled compiles with a timeout. The compiler cannot be cancelled everywhere: it may continue in its goroutine after the
+// compileOnce compiles with a timeout. The compiler cannot be cancelled everywhere: it may continue in its goroutine after the
 // timeout.
-func (b *builder) compiled(ctx context.Context, d rego.Definition) (policyset.Policy, error) {
+func (b *builder) compileOnce(ctx context.Context, d rego.Definition) (policyset.Policy, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.limit)
 	defer cancel()
 	type result struct {

@@ -19,7 +19,7 @@ func TestTheEngineBuildsPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBuilder(compiler, time.Minute, logr.Discard())
+	b := newBuilder(compiler, nil, time.Minute, logr.Discard())
 	const module = `package x
 deny contains sprintf("at most %d", [data.parameters.maximum]) if input.object.spec.template.spec.domain.cpu.cores > data.parameters.maximum`
 	object := func(source, parameters string, tests ...v1alpha1.PolicyTest) *v1alpha1.VirtualMachinePolicy {

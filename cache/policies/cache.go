@@ -28,6 +28,8 @@ const (
 	// retry is the delay before a policy that took too long to compile is compiled again. The delay may have had another
 	// cause.
 	retry = time.Minute
+	// retryUnavailable is the delay before a policy is checked again that could not be checked.
+	retryUnavailable = 5 * time.Second
 )
 
 // Options are the options of a Cache.
@@ -39,6 +41,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// Compiler compiles the policies.
 	Compiler *rego.Compiler
+	// Checker compiles and tests new versions of policies before Compiler does. Without one, the compiler is not protected from them: that is for tests.
+	Checker Checker
 	// Evaluation are the options of the evaluator. The cache calls its own Observe and OnQuarantine before those given here.
 	Evaluation policyset.Options
 	// Limit is the timeout to compile a policy, and again to run its tests; DefaultLimit if 0.
@@ -96,7 +100,7 @@ func New(o Options) (*Cache, error) {
 	if o.Limit == 0 {
 		o.Limit = DefaultLimit
 	}
-	c := newCache(o, policies, newBuilder(o.Compiler, o.Limit, o.Logger))
+	c := newCache(o, policies, newBuilder(o.Compiler, o.Checker, o.Limit, o.Logger))
 	if o.Registerer != nil {
 		if err := c.metrics.register(o.Registerer, c); err != nil {
 			return nil, fmt.Errorf("registering policy cache metrics: %w", err)
@@ -211,6 +215,13 @@ func (c *Cache) process(ctx context.Context, name string) {
 	c.mutex.Unlock()
 
 	built := c.builder.build(ctx, object, active)
+	if built.unavailable != nil {
+		if ctx.Err() == nil {
+			c.log.Error(built.unavailable, "this VirtualMachinePolicy could not be compiled; trying again", "policy", object.Name, "generation", object.Generation)
+			c.queue.AddAfter(name, retryUnavailable)
+		}
+		return
+	}
 	if c.isPublished() {
 		// Before, no policy is active until all values have been read.
 		c.active.binder.await(ctx, built.good)

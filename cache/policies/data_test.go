@@ -90,7 +90,7 @@ func newReading(t *testing.T) (*Cache, *fakecache.FakeControllerSource, *values)
 		t.Fatal(err)
 	}
 	source, data := fakecache.NewFakeControllerSource(), &values{}
-	c := newCache(Options{Logger: logr.Discard(), Data: data}, source, newBuilder(compiler, time.Minute, logr.Discard()))
+	c := newCache(Options{Logger: logr.Discard(), Data: data}, source, newBuilder(compiler, nil, time.Minute, logr.Discard()))
 	return c, source, data
 }
 
@@ -161,7 +161,7 @@ func TestWaitingForValuesEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	source := fakecache.NewFakeControllerSource()
-	c := newCache(Options{Logger: logr.Discard(), Data: &values{}}, source, newBuilder(compiler, time.Minute, logr.Discard()))
+	c := newCache(Options{Logger: logr.Discard(), Data: &values{}}, source, newBuilder(compiler, nil, time.Minute, logr.Discard()))
 	fixture.Run(t, c.Start)
 	fixture.Eventually(t, c.Synced)
 	begin := time.Now()

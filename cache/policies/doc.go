@@ -1,7 +1,8 @@
 // Package policies caches the active VirtualMachinePolicies, compiled. The webhooks query it for every request.
 //
 // A reflector of client-go watches policies. Neither the reflector nor a request waits for a compilation: a new or changed
-// policy is queued, then compiled and tested by a small pool of workers, each with a timeout. Then a new policyset.Set
+// policy is queued, then compiled and tested by a small pool of workers, each with a timeout: first by a Checker, in a child process (see package child),
+// then compiled here. Then a new policyset.Set
 // replaces the old one behind an atomic pointer. After the start there is one worker, which leaves the other processors to
 // requests.
 //

@@ -25,7 +25,7 @@ type Trial struct {
 	Active *policyset.Entry
 }
 
-// Try compiles a policy that is not stored yet, and runs its tests. The only error is that of ctx.
+// Try compiles a policy that is not stored yet, and runs its tests. The error is that of ctx, or of the Checker.
 func (c *Cache) Try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy) (Trial, error) {
 	select {
 	case c.trials <- struct{}{}:
@@ -39,6 +39,9 @@ func (c *Cache) Try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy) 
 	// A change of anything but the module and its parameters needs no compilation: it succeeds also if the schemas have lost fields meanwhile.
 	active := c.activeVersion(object)
 	built := c.builder.build(ctx, &alone, active)
+	if built.unavailable != nil {
+		return Trial{}, built.unavailable
+	}
 	c.active.binder.await(ctx, built.good)
 	if err := ctx.Err(); err != nil {
 		return Trial{}, err

@@ -16,6 +16,7 @@ import (
 	"github.com/vmstencil/stencil/cache/macaddresses"
 	"github.com/vmstencil/stencil/cache/objectkeys"
 	policycache "github.com/vmstencil/stencil/cache/policies"
+	"github.com/vmstencil/stencil/cache/policies/child"
 	"github.com/vmstencil/stencil/cache/policydata"
 	schemacache "github.com/vmstencil/stencil/cache/schemas"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
@@ -102,11 +103,21 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 	}); err != nil {
 		return c, err
 	}
+	// The program itself, also if its file has been replaced.
+	checker := child.New(child.Options{
+		Program: []string{"/proc/self/exe", child.Argument},
+		Schemas: c.compiler.Schemas,
+		Logger:  logger.WithName("policychild"),
+	})
+	if err := checker.Register(metrics.Registry); err != nil {
+		return c, fmt.Errorf("registering the metrics of the compiler of policies: %w", err)
+	}
 	if c.policies, err = policycache.New(policycache.Options{
 		Config:     mgr.GetConfig(),
 		Logger:     logger.WithName("policycache"),
 		Registerer: metrics.Registry,
 		Compiler:   c.compiler,
+		Checker:    checker,
 		Schemas:    schemas,
 		Data:       c.policyData,
 	}); err != nil {

@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
+	"github.com/vmstencil/stencil/cache/policies/child"
 	"github.com/vmstencil/stencil/internal/buildinfo"
 	program "github.com/vmstencil/stencil/internal/server"
 )
@@ -20,6 +21,9 @@ var version string
 func currentBuild() buildinfo.Build { return buildinfo.Current("stencil-manager", version) }
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == child.Argument {
+		os.Exit(child.Main(os.Stdin, os.Stdout, os.Stderr))
+	}
 	os.Exit(run(ctrl.SetupSignalHandler(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }
 

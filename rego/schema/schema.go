@@ -62,6 +62,23 @@ func newSchemas(kinds map[string]definition.Schema) (*Schemas, error) {
 	return &Schemas{kinds, sha256.Sum256(text)}, nil
 }
 
+// MarshalJSON implements json.Marshaler.
+func (s *Schemas) MarshalJSON() ([]byte, error) { return json.Marshal(s.kinds) }
+
+// UnmarshalJSON implements json.Unmarshaler. The schemas are those that were encoded, with the same digest.
+func (s *Schemas) UnmarshalJSON(text []byte) error {
+	var kinds map[string]definition.Schema
+	if err := json.Unmarshal(text, &kinds); err != nil {
+		return fmt.Errorf("decoding the schemas: %w", err)
+	}
+	decoded, err := newSchemas(kinds)
+	if err != nil {
+		return err
+	}
+	*s = *decoded
+	return nil
+}
+
 // Digest returns the digest of the schemas.
 func (s *Schemas) Digest() [sha256.Size]byte { return s.digest }
 

@@ -86,7 +86,7 @@ func check(ctx context.Context, policies []*source.Policy) ([]problem, error) {
 			})
 		}
 		names[policy.Name()] = policy.File
-		_, err := compiler.Compile(ctx, policy.Spec.Definition)
+		_, err := compile(ctx, compiler, policy.Spec.Definition, compileTimeout)
 		problems := problemsOf(policy.File, policy.Name(), policy, err)
 		if err != nil && len(problems) == 0 {
 			return nil, cli.Internal(fmt.Errorf("compiling policy %s: %w", policy.Name(), err))

@@ -44,7 +44,7 @@ func newEngine(ctx context.Context, streams cli.Streams, policies []*source.Poli
 		if e.compiled[policy.Name()] != nil {
 			return nil, cli.Usage(fmt.Errorf("%s: there is another policy called %s", policy.File, policy.Name()))
 		}
-		compiled, err := compiler.Compile(ctx, policy.Spec.Definition)
+		compiled, err := compile(ctx, compiler, policy.Spec.Definition, compileTimeout)
 		if err != nil {
 			found := problemsOf(policy.File, policy.Name(), policy, err)
 			if len(found) == 0 {

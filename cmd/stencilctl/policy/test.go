@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -136,7 +137,13 @@ func (t *testCommand) test(ctx context.Context, compiler *rego.Compiler, policy 
 		Policy: policy.Name(), File: policy.File, Tests: []testResult{},
 		Problems: manifestProblems(policy.File, policy.Name(), policy.Problems),
 	}
-	found, err := suite.Run(ctx, compiler, policy.Spec.Definition, suite.Suite{Cases: policy.Spec.Cases, Modules: policy.Modules})
+	compiled, err := compile(ctx, compiler, policy.Spec.Definition, compileTimeout)
+	var found suite.Report
+	if err == nil {
+		found, err = suite.Run(ctx, compiler, policy.Spec.Definition, suite.Suite{Cases: policy.Spec.Cases, Modules: policy.Modules})
+		// It is not compiled again while it exists.
+		runtime.KeepAlive(compiled)
+	}
 	if err != nil {
 		problems := problemsOf(policy.File, policy.Name(), policy, err)
 		var module *suite.ModuleError
