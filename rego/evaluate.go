@@ -29,15 +29,11 @@ func (p *Policy) Attempt(ctx context.Context, in *Input) (result Result, decided
 	if err := p.dataError(); err != nil {
 		return Result{}, true, err
 	}
-	if ctx.Err() != nil {
-		return Result{}, false, nil
+	if values, ok := p.evaluateFast(ctx, in); ok {
+		result, err = p.result(values)
+		return result, true, err
 	}
-	values, decided := p.evaluateFast(ctx, in)
-	if !decided {
-		return Result{}, false, nil
-	}
-	result, err = p.result(values)
-	return result, true, err
+	return Result{}, false, nil
 }
 
 // Complete does what Evaluate does, without an attempt: by OPA's evaluation.

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
-
-	"github.com/vmstencil/stencil/internal/fixture/hostile"
 	"time"
 	"unicode/utf8"
+
+	"github.com/vmstencil/stencil/internal/fixture/hostile"
 )
 
 // seeds are meaningful sources, valid and invalid.

@@ -194,7 +194,7 @@ func (b *builder) restore(ctx context.Context, object *v1alpha1.VirtualMachinePo
 	stored := object.Status.LastGood
 	earlier := &v1alpha1.VirtualMachinePolicy{ObjectMeta: object.ObjectMeta}
 	earlier.Generation = stored.Generation
-	if stored.Spec == nil || json.Unmarshal(stored.Spec.Raw, &earlier.Spec) != nil {
+	if readable := stored.Spec != nil && json.Unmarshal(stored.Spec.Raw, &earlier.Spec) == nil; !readable {
 		return nil, nil
 	}
 	earlier.Spec.Tests = nil
