@@ -97,11 +97,9 @@ func (q *fastQuery) Helper(name ast.String) (*ast.Term, bool) {
 	if value, cached := q.input.shared.Helper(name); cached {
 		return value, true
 	}
-	ref := ast.Ref{ast.DefaultRootDocument, sandbox.LibTerm, ast.NewTerm(name)}
-	body := ast.NewBody(ast.Equality.Expr(ast.VarTerm("value"), ast.NewTerm(ref)))
 	cache := &sandbox.Results{VirtualCache: topdown.NewVirtualCache(), Budget: &q.budget, Shared: &q.input.shared}
 	var value *ast.Term
-	err := q.policy.query(body, q.input.term, &q.budget).WithVirtualCache(cache).Iter(q.ctx, func(found topdown.QueryResult) error {
+	err := q.policy.query(helperQuery(name), q.input.term, &q.budget).WithVirtualCache(cache).Iter(q.ctx, func(found topdown.QueryResult) error {
 		value = found["value"]
 		return nil
 	})
@@ -113,4 +111,17 @@ func (q *fastQuery) Helper(name ast.String) (*ast.Term, bool) {
 		q.input.shared.Undefined(name) // OPA does not cache it
 	}
 	return value, true
+}
+
+// helperQueries are the queries of the rules of data.lib, by name.
+var helperQueries sync.Map
+
+// helperQuery returns the query that binds value to the value of a rule of data.lib.
+func helperQuery(name ast.String) ast.Body {
+	if made, ok := helperQueries.Load(name); ok {
+		return made.(ast.Body)
+	}
+	ref := ast.Ref{ast.DefaultRootDocument, sandbox.LibTerm, ast.NewTerm(name)}
+	made, _ := helperQueries.LoadOrStore(name, ast.NewBody(ast.Equality.Expr(ast.VarTerm("value"), ast.NewTerm(ref))))
+	return made.(ast.Body)
 }
