@@ -27,6 +27,9 @@ const (
 	DefaultTestTimeout = 10 * time.Second
 	// startTimeout is how long a child may take until it is ready; it needs less than a second of CPU time.
 	startTimeout = 20 * time.Second
+	// minShare is the divisor of a timeout that a child must have received as CPU time, so that the policy is the cause: half a second to compile, which is
+	// ten times as long as any policy of the library needs.
+	minShare = 10
 	// grace is how much later than the child itself the parent ends tests.
 	grace = 2 * time.Second
 	// idle is how long a child waits for another policy.
@@ -287,7 +290,7 @@ func (r *Runner) await(ctx context.Context, p *process, timeout time.Duration) (
 		return found, why, &UnavailableError{errEnded}
 	case ctx.Err() != nil:
 		return found, endCancelled, ctx.Err()
-	case p.ended.SystemTime()+p.ended.UserTime()-before < timeout/4:
+	case p.ended.SystemTime()+p.ended.UserTime()-before < timeout/minShare:
 		// It is not the policy that takes too long.
 		return found, endStarved, errStarved
 	default:

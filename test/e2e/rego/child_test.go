@@ -91,11 +91,18 @@ func TestPoliciesAreCompiledInAChildOfTheManager(t *testing.T) {
 	before := residentMiB(t, manager)
 	denied := make(chan string)
 	go func() {
-		result, err := stencil.Kubectl(t.Context(), nil, policy("bomb", "", unbounded()), "create", "-f", "-")
-		if err != nil {
-			result.Stderr = err.Error()
+		for {
+			result, err := stencil.Kubectl(t.Context(), nil, policy("bomb", "", unbounded()), "create", "-f", "-")
+			if err != nil {
+				result.Stderr = err.Error()
+			}
+			// On a busy host it is not certain that the policy is the cause.
+			if err == nil && strings.Contains(result.Stderr, "it received too little CPU time") {
+				continue
+			}
+			denied <- result.Stderr
+			return
 		}
-		denied <- result.Stderr
 	}()
 	awaitChild(t, manager)
 	requests := 0
@@ -103,6 +110,7 @@ func TestPoliciesAreCompiledInAChildOfTheManager(t *testing.T) {
 		awaitDenial(t, "child", "no child here")
 		passes(t, "other", "")
 		requests++
+		time.Sleep(100 * time.Millisecond) // The requests alone must not starve the child.
 		select {
 		case got = <-denied:
 			if want := "it takes too long to compile: more than 5s"; !strings.Contains(got, want) {
@@ -134,11 +142,18 @@ func TestAChildThatIsKilledIsReplaced(t *testing.T) {
 	manager := stencil.first.PID()
 	denied := make(chan string)
 	go func() {
-		result, err := stencil.Kubectl(t.Context(), nil, policy("bomb", "", unbounded()), "create", "-f", "-")
-		if err != nil {
-			result.Stderr = err.Error()
+		for {
+			result, err := stencil.Kubectl(t.Context(), nil, policy("bomb", "", unbounded()), "create", "-f", "-")
+			if err != nil {
+				result.Stderr = err.Error()
+			}
+			// On a busy host it is not certain that the policy is the cause.
+			if err == nil && strings.Contains(result.Stderr, "it received too little CPU time") {
+				continue
+			}
+			denied <- result.Stderr
+			return
 		}
-		denied <- result.Stderr
 	}()
 	killed := awaitChild(t, manager)
 	if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {
