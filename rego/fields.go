@@ -43,22 +43,24 @@ func (f *fields) add(path []string) {
 		*f = *wholeDocument
 		return
 	}
-	next := f.each
-	if path[0] != anyKey {
-		next = f.named[path[0]]
-	}
-	if next == nil {
-		next = &fields{}
-		switch {
-		case path[0] == anyKey:
-			f.each = next
-		case f.named == nil:
-			f.named = map[string]*fields{path[0]: next}
-		default:
-			f.named[path[0]] = next
+	f.below(path[0]).add(path[1:])
+}
+
+// below returns the fields of a key, or of each, for a change.
+func (f *fields) below(key string) *fields {
+	if key == anyKey {
+		if f.each == nil {
+			f.each = &fields{}
 		}
+		return f.each
 	}
-	next.add(path[1:])
+	if f.named[key] == nil {
+		if f.named == nil {
+			f.named = map[string]*fields{}
+		}
+		f.named[key] = &fields{}
+	}
+	return f.named[key]
 }
 
 // settle adds what is read of each key to the named keys, so that a key is looked up once.
@@ -81,17 +83,10 @@ func (f *fields) include(other *fields) {
 		*f = *wholeDocument
 	default:
 		for name, below := range other.named {
-			if f.named[name] == nil {
-				f.add([]string{name})
-				*f.named[name] = fields{}
-			}
-			f.named[name].include(below)
+			f.below(name).include(below)
 		}
 		if other.each != nil {
-			if f.each == nil {
-				f.each = &fields{}
-			}
-			f.each.include(other.each)
+			f.below(anyKey).include(other.each)
 		}
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/open-policy-agent/opa/v1/version"
-
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	policyspec "github.com/vmstencil/stencil/policies/spec"
 	suite "github.com/vmstencil/stencil/policies/tests"
@@ -44,7 +42,7 @@ func serve(in io.Reader, out io.Writer) error {
 	if err := restrict(s.MemoryBytes); err != nil {
 		return err
 	}
-	if err := answers.Encode(answer{Engine: version.Version, CPU: cpuTime()}); err != nil {
+	if err := answers.Encode(answer{CPU: cpuTime()}); err != nil {
 		return err
 	}
 	next, failed := make(chan Candidate), make(chan error, 1)

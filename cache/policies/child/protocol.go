@@ -32,8 +32,6 @@ type Candidate struct {
 // answer is one message of a child: the first when it is ready; for each policy one after it has been compiled, and one after its tests, if it compiles
 // and has any.
 type answer struct {
-	// Engine is the version of the engine, in the first message.
-	Engine string
 	// CPU is the CPU time that the child has used so far.
 	CPU time.Duration
 	// Problems are the reasons why the policy does not compile.
