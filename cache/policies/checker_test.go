@@ -26,6 +26,17 @@ type checker struct {
 	unavailable atomic.Pointer[error]
 }
 
+// awaitCheck waits for a check after a number of checks.
+func (f *checker) awaitCheck(t *testing.T, before int32) {
+	t.Helper()
+	fixture.Succeeds(t, func() error {
+		if f.checked.Load() == before {
+			return errors.New("nothing is checked")
+		}
+		return nil
+	})
+}
+
 func (c *checker) Check(_ context.Context, candidate child.Candidate) (child.Result, error) {
 	c.checked.Add(1)
 	if err := c.unavailable.Load(); err != nil && *err != nil {
@@ -120,12 +131,7 @@ func TestWithoutACheckerNothingNewIsActive(t *testing.T) {
 	c, source, fake, _ := checkedCache(t, vmpol("a", "x", 1))
 	fake.unavailable.Store(&failed)
 	fixture.Run(t, c.Start)
-	fixture.Succeeds(t, func() error {
-		if fake.checked.Load() == 0 {
-			return errors.New("nothing is checked")
-		}
-		return nil
-	})
+	fake.awaitCheck(t, 0)
 	if c.Synced() {
 		t.Error("the cache is ready without a policy that it must have")
 	}
@@ -139,12 +145,7 @@ func TestWithoutACheckerNothingNewIsActive(t *testing.T) {
 	fake.unavailable.Store(&failed)
 	before := fake.checked.Load()
 	source.Modify(vmpol("a", "z", 2))
-	fixture.Succeeds(t, func() error {
-		if fake.checked.Load() == before {
-			return errors.New("nothing is checked")
-		}
-		return nil
-	})
+	fake.awaitCheck(t, before)
 	if !c.Synced() || c.Set().Len() != 1 || c.Set().Entries()[0].Policy.Digest() != "digest of x" {
 		t.Errorf("%v, %s", c.Synced(), summary(c, "a"))
 	}
@@ -157,12 +158,7 @@ func TestTheLastGoodVersionWaitsForAChecker(t *testing.T) {
 	c, _, fake, _ := checkedCache(t, object)
 	fake.unavailable.Store(&failed)
 	fixture.Run(t, c.Start)
-	fixture.Succeeds(t, func() error {
-		if fake.checked.Load() == 0 {
-			return errors.New("nothing is checked")
-		}
-		return nil
-	})
+	fake.awaitCheck(t, 0)
 	if got := len(c.States()); got > 0 && c.States()[0].Broken != nil {
 		t.Error("the policy is broken only because nothing can be checked")
 	}
