@@ -27,10 +27,10 @@ type checker struct {
 }
 
 // awaitCheck waits for a check after a number of checks.
-func (f *checker) awaitCheck(t *testing.T, before int32) {
+func (c *checker) awaitCheck(t *testing.T, before int32) {
 	t.Helper()
 	fixture.Succeeds(t, func() error {
-		if f.checked.Load() == before {
+		if c.checked.Load() == before {
 			return errors.New("nothing is checked")
 		}
 		return nil
