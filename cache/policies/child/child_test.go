@@ -164,7 +164,11 @@ func TestTheLibraryPassesInAChild(t *testing.T) {
 
 // TestHostilePolicies checks that a policy that only a process can bound is bounded, and that the next one is not concerned.
 func TestHostilePolicies(t *testing.T) {
-	r := newRunner(t, func(o *Options) { o.CompileTimeout = 2 * time.Second })
+	r := newRunner(t, func(o *Options) {
+		o.CompileTimeout = 2 * time.Second
+		// A fast processor needs more than the default within that time, and memory would be the first limit.
+		o.Memory = func() (int64, error) { return 8 << 30, nil }
+	})
 	for name, source := range hostile.Processes {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -178,6 +179,20 @@ func TestObjectsAreStoredInTheCurrentVersion(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	// The manager's own writes change the version of what they write, too.
+	harness.Eventually(t, "the manager has written all statuses", func() error {
+		reasons := func(resource string) []string {
+			text := harness.Must(t, stencil.Plane, nil, "", "get", resource, "--all-namespaces", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].reason}`).Stdout
+			return strings.Fields(text)
+		}
+		if written := reasons(templates); len(written) != count {
+			return fmt.Errorf("%d templates have a status", len(written))
+		}
+		if got := reasons(requests); !slices.Equal(got, []string{"WaitingForMachine"}) {
+			return fmt.Errorf("the request is not ready because of %v", got)
+		}
+		return nil
+	})
 	storeIn(t, current)
 	if found := storedVersions(t); strings.Count(found, older) != 2 || strings.Count(found, current) != 2 {
 		t.Fatalf("stored versions %s", found)
