@@ -19,8 +19,8 @@ import (
 const (
 	// quiet is the time without another flip for the same cause after which its event is written.
 	quiet = 5 * time.Second
-	// longest is the maximum time from the first flip to its event.
-	longest = time.Minute
+	// longest is the maximum time from the first flip to its event. A slow API server takes more than a minute for the statuses of 10 000 templates.
+	longest = 5 * time.Minute
 )
 
 // announcer writes the events about flips: one for all templates that flip for the same cause.

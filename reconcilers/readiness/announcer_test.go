@@ -225,7 +225,7 @@ func TestFlipsAreReportedAtTheLatestAfterAWhileAndAtTheEnd(t *testing.T) {
 			t.Fatal("no event while flips continue")
 		}
 	}
-	if !strings.Contains((*events)[0], "61 templates are ready") {
+	if !strings.Contains((*events)[0], "301 templates are ready") {
 		t.Errorf("got %q", *events)
 	}
 	add(1)
