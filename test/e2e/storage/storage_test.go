@@ -179,7 +179,7 @@ func TestObjectsAreStoredInTheCurrentVersion(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	// The manager's own writes change the version of what they write, too.
+	// The manager's writes of statuses store objects in the current version as well.
 	harness.Eventually(t, "the manager has written all statuses", func() error {
 		reasons := func(resource string) []string {
 			text := harness.Must(t, stencil.Plane, nil, "", "get", resource, "--all-namespaces", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].reason}`).Stdout
