@@ -12,6 +12,8 @@ LONG_TOOLS := oras argocd-engine flux-engine virt-operator kubevirt-operator vir
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath -gcflags=all=-dwarf=false
 ARGS ?=
+# The packages of end-to-end tests that start a defaulter.
+ON_LIBVIRT := ./defaulter ./e2e/defaults ./e2e/gitops ./e2e/release ./e2e/upgrade ./e2e/takeover
 # The namespace of KubeVirt in the manifest for virt-operator.
 NAMESPACE ?= kubevirt
 GENERATED := ':(glob)api/**/zz_generated.*' api/client/clientset charts/stencil/files docs/reference rego/schema/files
@@ -24,54 +26,73 @@ FUZZ ?= .
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+.PHONY: setup
+setup: ## install what the other commands need of this host (as root, with apt-get; elsewhere it names the packages)
+	@hack/preflight.sh --install libvirt guests qemu-img debian bare
+
+.PHONY: bare
+bare: ## `make demo ARGS=--once` and `make test` as an ordinary user in a root file system that has only what the README names; needs root and debootstrap
+	@hack/preflight.sh bare
+	@hack/bare.sh $(ARGS)
+
 .PHONY: demo
-demo: preflight ## a cluster with Stencil on loopback, and what it does (ARGS=--once ends after printing)
+demo: ## a cluster with Stencil on loopback, and what it does (ARGS=--once ends after printing)
+	@hack/preflight.sh
 	@started=$$(date +%s); \
 	[ -x bin/stencil-demo ] || echo "building the demo, which takes about a minute the first time"; \
 	(cd test && go build -o ../bin/stencil-demo ./demo) && exec bin/stencil-demo -started=$$started $(ARGS)
 
 .PHONY: test
-test: preflight ## the gate: unit tests, and the main end-to-end tests on an embedded control plane
+test: ## the gate: unit tests, and the main end-to-end tests on an embedded control plane
+	@hack/preflight.sh
 	@hack/tool $(GATE_TOOLS) >/dev/null
 	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests -suite gate
 
 .PHONY: test-full
-test-full: preflight ## what continuous integration runs after `make test`: the race detector, and the other end-to-end tests; needs root, libvirt and QEMU
+test-full: ## what continuous integration runs after `make test`: the race detector, and the other end-to-end tests; needs root, libvirt and QEMU
+	@hack/preflight.sh libvirt guests qemu-img
 	@hack/tool $(GATE_TOOLS) $(FULL_TOOLS) >/dev/null
 	@cd test && go build -o ../bin/tests ./runner && exec ../hack/guest.sh ../bin/tests -suite full
 
 .PHONY: test-long
-test-long: preflight ## the tests that a release and changes of their subject have to pass in addition: more failures and timings, all packages with the race detector, releases and upgrades; needs root, libvirt and QEMU
+test-long: ## the tests that a release and changes of their subject have to pass in addition: more failures and timings, all packages with the race detector, releases and upgrades; needs root, libvirt and QEMU
+	@hack/preflight.sh libvirt guests qemu-img
 	@hack/tool $(GATE_TOOLS) $(FULL_TOOLS) $(LONG_TOOLS) >/dev/null
 	@cd test && go build -o ../bin/tests ./runner && exec ../hack/guest.sh ../bin/tests -suite long
 
 .PHONY: e2e
-e2e: preflight ## some packages of tests, such as PACKAGES=./e2e/road RUN=TestCreate (IMAGES=1 runs the servers from images)
+e2e: ## some packages of tests, such as PACKAGES=./e2e/road RUN=TestCreate (IMAGES=1 runs the servers from images)
+	@hack/preflight.sh $(if $(IMAGES),root) $(if $(filter $(ON_LIBVIRT),$(PACKAGES)),libvirt guests)
 	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests $(if $(RUN),-run '$(RUN)') $(if $(V),-v) $(if $(UPDATE),-update) $(if $(IMAGES),-images) $(PACKAGES)
 
 .PHONY: test-images
-test-images: preflight ## the tests of the main path, of process and create, and of defaults with servers that run from the images of a release; needs root, libvirt and QEMU
+test-images: ## the tests of the main path, of process and create, and of defaults with servers that run from the images of a release; needs root, libvirt and QEMU
+	@hack/preflight.sh libvirt guests
 	@hack/tool $(GATE_TOOLS) >/dev/null
 	@cd test && go build -o ../bin/tests ./runner && exec ../hack/guest.sh ../bin/tests -suite images
 
 .PHONY: soak
-soak: preflight ## many captures at once, deleted at every step, and many restarts of the API server: up to an hour
+soak: ## many captures at once, deleted at every step, and many restarts of the API server: up to an hour
+	@hack/preflight.sh
 	@hack/tool $(GATE_TOOLS) $(FULL_TOOLS) >/dev/null
 	@cd test && go build -o ../bin/tests ./runner && STENCIL_SOAK=1 exec ../bin/tests ./e2e/restarts ./e2e/capture
 
 .PHONY: test-matrix
-test-matrix: preflight ## the main path on other releases of Kubernetes and KubeVirt: hours; MATRIX="1.30.14/- -/1.9" and PACKAGES=./e2e/road for less
+test-matrix: ## the main path on other releases of Kubernetes and KubeVirt: hours; MATRIX="1.30.14/- -/1.9" and PACKAGES=./e2e/road for less
+	@hack/preflight.sh
 	@hack/matrix.sh $(PACKAGES)
 
 .PHONY: oracle
-oracle: preflight ## layouts of the defaulter against those of KubeVirt's own converter, of each release, and in guests; STENCIL_SEEDS=10 for more (a first build takes minutes)
+oracle: ## layouts of the defaulter against those of KubeVirt's own converter, of each release, and in guests; STENCIL_SEEDS=10 for more (a first build takes minutes)
+	@hack/preflight.sh libvirt guests
 	@# Without a package go test shows what the tests count.
 	@export CGO_ENABLED=1; for module in test/oracle test/oracle/v1.9; do \
 		(cd $$module && go vet -tags $(TAGS) ./... && "$(CURDIR)/hack/guest.sh" go test -count=1 -tags $(TAGS) -timeout 50m) || exit 1; \
 	done
 
 .PHONY: lint
-lint: preflight ## static checks, the import rule among them
+lint: ## static checks, the import rule among them
+	@hack/preflight.sh
 	@linter=$$(hack/tool golangci-lint) && for module in $(MODULES) test/bench/helmengine; do \
 		echo "== golangci-lint in $$module"; \
 		(cd $$module && { [ $$module != cmd/stencil-defaulter ] || export CGO_ENABLED=1; } && "$$linter" run --allow-parallel-runners --config "$(CURDIR)/.golangci.yml" ./...) || exit 1; \
@@ -81,7 +102,8 @@ lint: preflight ## static checks, the import rule among them
 	@hack/check-dependencies.sh
 
 .PHONY: generate
-generate: preflight ## deepcopy code, the typed client, CRDs, reference docs and the chart's copies
+generate: ## deepcopy code, the typed client, CRDs, reference docs and the chart's copies
+	@hack/preflight.sh
 	@hack/generate.sh
 
 .PHONY: verify
@@ -90,7 +112,8 @@ verify: generate ## fail when generated files are not current
 		echo "generated files are not current; run \`make generate\` and commit:"; echo "$$changed"; exit 1; }
 
 .PHONY: fuzz
-fuzz: preflight ## each fuzz target for FUZZTIME (60000x: so many inputs)
+fuzz: ## each fuzz target for FUZZTIME (60000x: so many inputs)
+	@hack/preflight.sh
 	@for folder in template approval rego template/validations apiserver/jsonschema ovf ovf/ova ovf/conversion disk/internal/inflate disk/vmdk disk/qcow2 disk/vhd disk/vhdx disk/rawzstd oci; do \
 		for target in $$(grep -ho 'func Fuzz[A-Za-z]*' $$folder/*_test.go | cut -c6- | grep -E '$(FUZZ)'); do \
 			echo "== $$target"; \
@@ -99,34 +122,37 @@ fuzz: preflight ## each fuzz target for FUZZTIME (60000x: so many inputs)
 	done
 
 .PHONY: bench
-bench: preflight ## the benchmarks of docs/performance.md (ARGS=--write records them there)
+bench: ## the benchmarks of docs/performance.md (ARGS=--write records them there)
+	@hack/preflight.sh $(if $(findstring only,$(ARGS)),$(if $(findstring disks,$(ARGS)),qemu-img) $(if $(findstring defaulting,$(ARGS)),libvirt),libvirt qemu-img)
 	@hack/tool $(GATE_TOOLS) $(FULL_TOOLS) >/dev/null
 	@cd test && go run ./bench/cmd/bench $(ARGS)
 
 .PHONY: build
-build: preflight ## stencil-manager, stencil-apiserver, stencil-mover, stencilctl and stencil-defaulter, into bin/
+build: ## stencil-manager, stencil-apiserver, stencil-mover, stencilctl and stencil-defaulter, into bin/
+	@hack/preflight.sh
 	@go build -trimpath -tags grpcnotrace -o bin/ ./cmd/...
 	@cd cmd/stencil-defaulter && CGO_ENABLED=1 go build -trimpath -tags $(TAGS) -o ../../bin/ .
 
 .PHONY: debian-image
-debian-image: preflight ## build the image of stencil-defaulter with Debian's packages, and run it (downloads them; needs root and gcc, on amd64)
+debian-image: ## build the image of stencil-defaulter with Debian's packages, and run it (downloads them; needs root and gcc, on amd64)
+	@hack/preflight.sh root debian
 	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests -suite debian -v
 
 .PHONY: debian-lock
-debian-lock: preflight ## the current versions of the Debian packages in the image of stencil-defaulter, and in the compilers, into their lock files (needs apt-get)
+debian-lock: ## the current versions of the Debian packages in the image of stencil-defaulter, and in the compilers, into their lock files (needs apt-get)
+	@hack/preflight.sh debian
 	@cd hack/release && go run . -root ../.. -debian-lock $(ARGS)
 
 .PHONY: release
-release: preflight ## images, chart, stencilctl and checksums of VERSION=v0.1.0 for all platforms, into dist/release/, of the commit that is checked out (ARGS=-help for more)
+release: ## images, chart, stencilctl and checksums of VERSION=v0.1.0 for all platforms, into dist/release/, of the commit that is checked out (ARGS=-help for more)
+	@hack/preflight.sh
 	@[ -n "$(VERSION)" ] || { echo "name the version: make release VERSION=v0.1.0" >&2; exit 2; }
 	@# The digests depend on the version of Go.
 	@export GOTOOLCHAIN=$$(awk '$$1 == "toolchain" {print $$2}' hack/release/go.mod) && \
 		(cd hack/release && go build -o ../../bin/release .) && exec bin/release -version $(VERSION) $(ARGS)
 
 .PHONY: build-installer-virt-operator
-build-installer-virt-operator: preflight ## the manifest that KubeVirt's virt-operator can embed, and its permissions, into dist/ (NAMESPACE=kubevirt, ARGS="--set manager.image.tag=…")
-	@go run ./hack/operatorbundle -helm "$$(hack/tool helm)" -namespace $(NAMESPACE) -- $(ARGS)
-
-.PHONY: preflight
-preflight:
+build-installer-virt-operator: ## the manifest that KubeVirt's virt-operator can embed, and its permissions, into dist/ (NAMESPACE=kubevirt, ARGS="--set manager.image.tag=…")
 	@hack/preflight.sh
+	@hack/preflight.sh
+	@go run ./hack/operatorbundle -helm "$$(hack/tool helm)" -namespace $(NAMESPACE) -- $(ARGS)
