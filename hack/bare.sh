@@ -32,8 +32,8 @@ if [[ ${1:-} == --inside ]]; then # In namespaces of its own: mounts, processes.
 		echo "--- as an ordinary user: $command"
 		began=$SECONDS
 		env -i PATH=/usr/local/go/bin:/usr/bin:/bin HOME=/home/user USER=user LANG=C.UTF-8 ${CI:+CI="$CI"} ${GOPROXY:+GOPROXY="$GOPROXY"} \
-			setpriv --reuid=1000 --regid=1000 --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs \
-			chroot --userspec=1000:1000 "$root" sh -c "cd ~/stencil && $command" || exit
+			/usr/sbin/chroot "$root" setpriv --reuid=1000 --regid=1000 --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs \
+			sh -c "cd ~/stencil && $command" || exit
 		echo "--- done in $((SECONDS - began)) s: $command"
 	done
 	exit
@@ -49,7 +49,7 @@ export STENCIL_CACHE=${STENCIL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/stencil}
 GOMODCACHE=$(go env GOMODCACHE) GOCACHE=$(go env GOCACHE) GOPROXY=$(go env GOPROXY)
 export GOMODCACHE GOCACHE GOPROXY
 
-root=$STENCIL_CACHE/bare-$suite-$(sha256sum "${BASH_SOURCE[0]}" | head -c 16)
+root=$STENCIL_CACHE/bare-$suite-$(sha256sum <<<"$packages" | head -c 16)
 mkdir -p "$STENCIL_CACHE" "$GOMODCACHE" "$GOCACHE"
 (
 	flock 9

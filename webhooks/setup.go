@@ -10,6 +10,7 @@ import (
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	approvalcache "github.com/vmstencil/stencil/cache/approvals"
 	diskcache "github.com/vmstencil/stencil/cache/disks"
@@ -245,7 +246,11 @@ func attachable(mgr manager.Manager, o Options, storage *disks.APIServer) (*rend
 
 // setupDefaults registers the webhook that calls the defaulter, and adds the observer of the defaulter.
 func setupDefaults(mgr manager.Manager, o Options) error {
+	webhook := serving.Webhook{Name: "defaults", Path: "/mutate-virtualmachine-defaults"}
 	if o.Defaulting.Socket == "" {
+		// While an upgrade switches defaulting on or off, managers without it receive requests, too.
+		webhook.Handler = admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
+		o.Server.Register(webhook)
 		return nil
 	}
 	measured, err := defaults.NewMetrics(o.Registerer)
@@ -279,10 +284,7 @@ func setupDefaults(mgr manager.Manager, o Options) error {
 	if o.Addresses != nil {
 		options.Addresses = o.Addresses
 	}
-	o.Server.Register(serving.Webhook{
-		Name:    "defaults",
-		Path:    "/mutate-virtualmachine-defaults",
-		Handler: defaults.New(options),
-	})
+	webhook.Handler = defaults.New(options)
+	o.Server.Register(webhook)
 	return nil
 }

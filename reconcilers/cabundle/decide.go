@@ -80,6 +80,18 @@ func decide(s state, overlap time.Duration) plan {
 	return p
 }
 
+// join returns the plan of a replica that may not be the leader: it only writes configurations that lack the current authority. Their caBundle is
+// the one that the leader would write, so that the leader changes it at most once more.
+func join(s state, overlap time.Duration) plan {
+	p := decide(s, overlap)
+	p.outdated = slices.DeleteFunc(p.outdated, func(configuration publication.Configuration) bool {
+		return !slices.ContainsFunc(configuration.Webhooks, func(webhook publication.Webhook) bool {
+			return !bundle.Contains(bundle.Parse(webhook.CABundle), s.current)
+		})
+	})
+	return p
+}
+
 // candidates returns the former authorities of the previous plan and the authorities that are published in a configuration, each once,
 // without the current one.
 func candidates(s state) []former {

@@ -250,3 +250,30 @@ func TestDecideIsSettledByItsOwnOutcome(t *testing.T) {
 		})
 	}
 }
+
+func TestAReplicaJoinsWhereTheAuthorityIsMissing(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	current := certificatestest.NewAuthority(t, ago(time.Hour), year)
+	former := certificatestest.NewAuthority(t, ago(2*time.Hour), year)
+	planned := join(state{now: noon, current: current.Certificate, configurations: []publication.Configuration{
+		holds("new", nil),
+		holds("stale", list(former)),
+		holds("partly", list(current), list(former)),
+		// The leader adds the former one.
+		holds("trusting", list(current)),
+	}}, overlap)
+	var outdated []string
+	for _, each := range planned.outdated {
+		outdated = append(outdated, each.Target.Name)
+	}
+	if diff := cmp.Diff([]string{"new", "stale", "partly"}, outdated); diff != "" {
+		t.Errorf("outdated (-want +got):\n%s", diff)
+	}
+	// A serving certificate of the former authority stays trusted.
+	if diff := cmp.Diff(pemOf(current, former), planned.bundle); diff != "" {
+		t.Errorf("bundle (-want +got):\n%s", diff)
+	}
+	if planned := join(state{now: noon, configurations: []publication.Configuration{holds("new", nil)}}, overlap); len(planned.outdated) > 0 {
+		t.Error("without an authority a configuration is written")
+	}
+}

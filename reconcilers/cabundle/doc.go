@@ -1,7 +1,9 @@
 // Package cabundle publishes Stencil's certificate authority: it sets the caBundle of each of Stencil's webhook configurations to the
 // current authority and the former ones that may have signed certificates in use.
 //
-// It runs on the leader only, and only when Stencil is its own authority. Gather: the Secret of the authority, the named webhook
+// It runs on the leader, and only when Stencil is its own authority. Beside it, every replica adds the current authority where a configuration lacks
+// it: during an upgrade the leader is the old replica, which does not know the configurations that the upgrade adds, and a new one is not ready
+// before they are trusted. Gather: the Secret of the authority, the named webhook
 // configurations, and the authorities that this process has read before. Decide ([decide], pure): the one bundle for all of them. Apply: a
 // patch of the caBundle fields only, conditional on the resource version that was read, so that no concurrent change is lost.
 //

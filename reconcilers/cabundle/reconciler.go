@@ -86,16 +86,11 @@ func New(options Options) (*Reconciler, error) {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	secret, gathered, err := r.gather(ctx)
+	planned, conflict, err := r.reconcile(ctx, r.formers, decide)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	planned := decide(gathered, r.options.CertificateDuration)
 	r.formers = planned.formers
-	conflict, err := r.apply(ctx, secret, planned)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
 	if conflict {
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
@@ -103,11 +98,35 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, nil
 	}
 	// One second later than required, so that the time has passed.
-	return reconcile.Result{RequeueAfter: planned.again.Sub(gathered.now) + time.Second}, nil
+	return reconcile.Result{RequeueAfter: planned.again.Sub(r.options.Clock.Now()) + time.Second}, nil
+}
+
+// joining adds the current authority on every replica: see the package.
+type joining struct{ *Reconciler }
+
+// Reconcile implements reconcile.Reconciler.
+func (j joining) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	_, conflict, err := j.reconcile(ctx, nil, join)
+	if err != nil || !conflict {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: conflictDelay}, nil
+}
+
+// reconcile gathers, decides and applies. It may be called concurrently.
+func (r *Reconciler) reconcile(ctx context.Context, formers []former, decide func(state, time.Duration) plan) (plan, bool, error) {
+	secret, gathered, err := r.gather(ctx)
+	if err != nil {
+		return plan{}, false, err
+	}
+	gathered.formers = formers
+	planned := decide(gathered, r.options.CertificateDuration)
+	conflict, err := r.apply(ctx, secret, planned)
+	return planned, conflict, err
 }
 
 func (r *Reconciler) gather(ctx context.Context) (*corev1.Secret, state, error) {
-	gathered := state{now: r.options.Clock.Now(), formers: r.formers}
+	gathered := state{now: r.options.Clock.Now()}
 	secret := &corev1.Secret{}
 	err := r.options.Secrets.Get(ctx, r.options.Secret, secret)
 	if err != nil && !apierrors.IsNotFound(err) {
