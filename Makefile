@@ -13,7 +13,7 @@ export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath -gcflags=all=-dwarf=false
 ARGS ?=
 # The packages of end-to-end tests that start a defaulter.
-ON_LIBVIRT := ./defaulter ./e2e/defaults ./e2e/gitops ./e2e/release ./e2e/upgrade ./e2e/takeover
+ON_LIBVIRT := ./defaulter ./e2e/defaults ./e2e/toggles ./e2e/gitops ./e2e/release ./e2e/upgrade ./e2e/takeover
 # The namespace of KubeVirt in the manifest for virt-operator.
 NAMESPACE ?= kubevirt
 GENERATED := ':(glob)api/**/zz_generated.*' api/client/clientset charts/stencil/files docs/reference rego/schema/files

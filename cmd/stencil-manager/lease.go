@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
+
+	"github.com/vmstencil/stencil/reconcilers/uninstall"
 )
 
 // heldLease is a lease whose holder waits while no API server answers, instead of giving up after the deadline for renewals: a leader that gives up exits, and
@@ -28,6 +30,8 @@ type heldLease struct {
 	// stopping ends when the manager is to stop.
 	stopping context.Context
 	pause    time.Duration
+	// started is when this process started.
+	started time.Time
 }
 
 // newLease returns the lease of the managers.
@@ -51,7 +55,7 @@ func newLease(ctx context.Context, o *options, config *rest.Config) (resourceloc
 	if err != nil {
 		return nil, fmt.Errorf("making the lease: %w", err)
 	}
-	return &heldLease{Interface: lock, stopping: ctx, pause: time.Second}, nil
+	return &heldLease{Interface: lock, stopping: ctx, pause: time.Second, started: time.Now()}, nil
 }
 
 // Get implements resourcelock.Interface. It returns when an API server has answered.
@@ -60,6 +64,11 @@ func (l *heldLease) Get(ctx context.Context) (record *resourcelock.LeaderElectio
 		record, raw, err = l.Interface.Get(ctx)
 		return err
 	})
+	// An uninstallation leaves the lease to nobody for a while, so that the managers which it is about to delete do not lead. A manager that started
+	// since then belongs to a new installation.
+	if err == nil && record.HolderIdentity == uninstall.Identity && record.RenewTime.Time.Before(l.started) {
+		record.HolderIdentity = ""
+	}
 	return record, raw, err
 }
 

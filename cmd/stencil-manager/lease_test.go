@@ -8,9 +8,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/vmstencil/stencil/reconcilers/uninstall"
 )
 
 // fakeLease is a lease in memory, of an API server that may be away.
@@ -156,5 +159,27 @@ func TestALeaderReleasesItsLease(t *testing.T) {
 	<-ended
 	if f.record.HolderIdentity != "" {
 		t.Errorf("the lease is held by %q", f.record.HolderIdentity)
+	}
+}
+
+func TestAnUninstallationsLeaseIsFreeForManagersThatStartLater(t *testing.T) {
+	now := time.Now()
+	for name, tc := range map[string]struct {
+		holder, want string
+		renewed      time.Time
+	}{
+		"a manager that the uninstallation is about to delete": {uninstall.Identity, uninstall.Identity, now.Add(time.Second)},
+		"a manager of the next installation":                   {uninstall.Identity, "", now.Add(-time.Second)},
+		"another manager leads":                                {"other", "other", now.Add(-time.Second)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lease := &heldLease{stopping: t.Context(), pause: time.Millisecond, started: now, Interface: &fakeLease{
+				record: resourcelock.LeaderElectionRecord{HolderIdentity: tc.holder, RenewTime: metav1.NewTime(tc.renewed)},
+			}}
+			record, _, err := lease.Get(t.Context())
+			if err != nil || record.HolderIdentity != tc.want {
+				t.Errorf("holder %q, %v, want %q", record.HolderIdentity, err, tc.want)
+			}
+		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"strconv"
 
+	"go.uber.org/zap/zapcore"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
@@ -38,3 +39,17 @@ func BindLogging(flags *flag.FlagSet, options *zap.Options) {
 		flags.Lookup(name).Usage = usage
 	}
 }
+
+// quiet leaves out the line of controller-runtime about each failed probe, which has no reason: "statuses": [{},{}]. The checks log name and reason.
+type quiet struct{ zapcore.Core }
+
+// Check implements zapcore.Core.
+func (q quiet) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if entry.Message == "healthz check failed" {
+		return checked
+	}
+	return q.Core.Check(entry, checked)
+}
+
+// With implements zapcore.Core.
+func (q quiet) With(fields []zapcore.Field) zapcore.Core { return quiet{q.Core.With(fields)} }

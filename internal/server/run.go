@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	uberzap "go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -53,7 +55,7 @@ func Run(ctx context.Context, build buildinfo.Build, parse func() (Settings, err
 	if _, set := environment("GOGC"); !set {
 		tuneGC()
 	}
-	logger := zap.New(zap.UseFlagOptions(settings.Log), zap.WriteTo(stderr))
+	logger := zap.New(zap.UseFlagOptions(settings.Log), zap.WriteTo(stderr), zap.RawZapOpts(uberzap.WrapCore(func(core zapcore.Core) zapcore.Core { return quiet{core} })))
 	ctrl.SetLogger(logger)
 	// The messages of Kubernetes' libraries.
 	klog.SetLogger(logger.WithName("kubernetes"))

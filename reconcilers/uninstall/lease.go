@@ -17,8 +17,8 @@ import (
 const LeaseDuration = 30 * time.Second
 
 const (
-	// identity is the holder of a taken Lease.
-	identity = "stencil-uninstall"
+	// Identity is the holder of a Lease that an uninstallation has taken.
+	Identity = "stencil-uninstall"
 	// expired is the time after which the last holder of a Lease has stopped, whatever the difference between its clock and this one.
 	expired = 10 * time.Minute
 )
@@ -40,7 +40,7 @@ func remaining(lease *coordinationv1.Lease, now time.Time) time.Duration {
 	switch who := holder(lease); {
 	case who == "":
 		return 0
-	case who == identity && lease.Spec.AcquireTime != nil:
+	case who == Identity && lease.Spec.AcquireTime != nil:
 		// An earlier run may have been interrupted while it waited.
 		return min(max(lease.Spec.AcquireTime.Add(LeaseDuration).Sub(now), 0), LeaseDuration)
 	case lease.Spec.RenewTime != nil && lease.Spec.RenewTime.Add(expired).Before(now):
@@ -63,11 +63,11 @@ func (l *lock) take(ctx context.Context) (from string, wait time.Duration, err e
 		now := l.now()
 		// The Lease is not renewed during the wait, whatever duration its last holder has written.
 		from, wait = holder(lease), min(remaining(lease, now), l.hold)
-		if from != identity {
+		if from != Identity {
 			lease.Spec.AcquireTime = &metav1.MicroTime{Time: now}
 			lease.Spec.LeaseTransitions = ptr.To(ptr.Deref(lease.Spec.LeaseTransitions, 0) + 1)
 		}
-		lease.Spec.HolderIdentity, lease.Spec.RenewTime = ptr.To(identity), &metav1.MicroTime{Time: now}
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime = ptr.To(Identity), &metav1.MicroTime{Time: now}
 		lease.Spec.LeaseDurationSeconds = ptr.To(int32(l.hold / time.Second))
 		if missing {
 			_, err = l.client.Create(ctx, lease, metav1.CreateOptions{})
@@ -95,7 +95,7 @@ func (l *lock) extend(ctx context.Context, anyway bool) error {
 		return nil
 	}
 	from, _, err := l.take(ctx)
-	if err == nil && from != identity && from != "" {
+	if err == nil && from != Identity && from != "" {
 		err = fmt.Errorf("manager %s took Lease %s in the meantime: run it again", from, l.name)
 	}
 	return err

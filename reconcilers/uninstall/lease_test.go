@@ -21,9 +21,9 @@ func TestHowLongAHolderMayStillAct(t *testing.T) {
 		"a leader with a longer Lease":      {coordinationv1.LeaseSpec{HolderIdentity: ptr.To("a"), RenewTime: ago(time.Second), LeaseDurationSeconds: ptr.To[int32](60)}, time.Minute},
 		"a leader whose clock is behind":    {coordinationv1.LeaseSpec{HolderIdentity: ptr.To("a"), RenewTime: ago(5 * time.Minute), LeaseDurationSeconds: ptr.To[int32](30)}, 30 * time.Second},
 		"a leader that is dead":             {coordinationv1.LeaseSpec{HolderIdentity: ptr.To("a"), RenewTime: ago(time.Hour), LeaseDurationSeconds: ptr.To[int32](30)}, 0},
-		"an earlier run, just begun":        {coordinationv1.LeaseSpec{HolderIdentity: ptr.To(identity), AcquireTime: ago(10 * time.Second), RenewTime: ago(time.Second)}, 20 * time.Second},
-		"an earlier run":                    {coordinationv1.LeaseSpec{HolderIdentity: ptr.To(identity), AcquireTime: ago(time.Minute), RenewTime: ago(time.Second)}, 0},
-		"an earlier run, of a clock before": {coordinationv1.LeaseSpec{HolderIdentity: ptr.To(identity), AcquireTime: ago(-time.Hour)}, 30 * time.Second},
+		"an earlier run, just begun":        {coordinationv1.LeaseSpec{HolderIdentity: ptr.To(Identity), AcquireTime: ago(10 * time.Second), RenewTime: ago(time.Second)}, 20 * time.Second},
+		"an earlier run":                    {coordinationv1.LeaseSpec{HolderIdentity: ptr.To(Identity), AcquireTime: ago(time.Minute), RenewTime: ago(time.Second)}, 0},
+		"an earlier run, of a clock before": {coordinationv1.LeaseSpec{HolderIdentity: ptr.To(Identity), AcquireTime: ago(-time.Hour)}, 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := remaining(&coordinationv1.Lease{Spec: tc.spec}, now); got != tc.want {

@@ -122,7 +122,7 @@ func (r *run) stop(ctx context.Context) error {
 	}
 	note := "no manager led"
 	switch {
-	case from == identity:
+	case from == Identity:
 		note = "an earlier run has it"
 	case from != "":
 		note = from + " led"

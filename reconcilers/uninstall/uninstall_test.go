@@ -69,7 +69,7 @@ func TestWhatIsRemoved(t *testing.T) {
 		t.Errorf("the finalizers are %v, %v", image.GetFinalizers(), err)
 	}
 	taken, err := r.lock.client.Get(t.Context(), lease.Name, metav1.GetOptions{})
-	if err != nil || holder(taken) != identity || *taken.Spec.LeaseDurationSeconds != 60 || *taken.Spec.LeaseTransitions != 4 || time.Since(taken.Spec.RenewTime.Time) > time.Minute {
+	if err != nil || holder(taken) != Identity || *taken.Spec.LeaseDurationSeconds != 60 || *taken.Spec.LeaseTransitions != 4 || time.Since(taken.Spec.RenewTime.Time) > time.Minute {
 		t.Errorf("the Lease is %+v, %v", taken, err)
 	}
 
