@@ -2,7 +2,6 @@ package formats
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/disk"
-	"github.com/vmstencil/stencil/disk/internal/disktest"
+	"github.com/vmstencil/stencil/internal/disktest"
 )
 
 // watch reports whether a file was opened since the last call.
@@ -34,32 +33,23 @@ func watch(t *testing.T, path string) func() bool {
 }
 
 func TestHostFilesAreNeverOpened(t *testing.T) {
-	folder := t.TempDir()
-	secret := disktest.Raw(t, disktest.MiB, disktest.Range{Offset: 0, Length: disktest.MiB})
-	create := func(format, name string, arguments ...string) string {
-		path := filepath.Join(folder, name)
-		disktest.QEMU(t, append(append([]string{"create", "-q", "-f", format}, arguments...), path)...)
-		return path
+	raw := disktest.Raw(t, disktest.MiB, disktest.Range{Offset: 0, Length: 4096})
+	flat := filepath.Join(t.TempDir(), "flat.vmdk")
+	if err := os.WriteFile(flat, []byte("# Disk DescriptorFile\nRW 2048 FLAT \"disk.raw\" 0\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	write := func(name, text string) string {
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	backing := create("qcow2", "backing.qcow2", "-b", secret, "-F", "raw")
-	data := filepath.Join(folder, "data.qcow2")
-	disktest.QEMU(t, "create", "-q", "-f", "qcow2", "-o", "data_file="+filepath.Join(folder, "data.raw")+",data_file_raw=on", data, "1M")
-	parent := disktest.Convert(t, secret, "vmdk")
-	snapshot := create("vmdk", "snapshot.vmdk", "-b", parent, "-F", "vmdk")
 	for _, tc := range []struct{ name, image, file, want string }{
-		{"backing file of qcow2", backing, secret, fmt.Sprintf("qcow2: it has the backing file %q: convert it with qemu-img convert, so that it holds the whole disk", secret)},
-		{"data file of qcow2", data, filepath.Join(folder, "data.raw"), "qcow2: its data is in another file: convert it with qemu-img convert, without data_file"},
-		{"flat extent of VMDK", write("flat.vmdk", fmt.Sprintf("# Disk DescriptorFile\nRW 2048 FLAT %q 0\n", secret)), secret, fmt.Sprintf("vmdk: the disk is in another file (extent %q): only disks in one file are read; convert it to streamOptimized", fmt.Sprintf("RW 2048 FLAT %q 0", secret))},
-		{"parent of VMDK", snapshot, parent, "vmdk: a snapshot of another disk (parentCID "},
+		{"backing file of qcow2", disktest.Made(t, raw, "backing.qcow2", "create -q -f qcow2 -b disk.raw -F raw backing.qcow2"), "disk.raw", `qcow2: it has the backing file "disk.raw": convert it with qemu-img convert, so that it holds the whole disk`},
+		{"data file of qcow2", disktest.Made(t, raw, "data.qcow2", "create -q -f qcow2 -o data_file=data.raw,data_file_raw=on data.qcow2 1M"), "data.raw", "qcow2: its data is in another file: convert it with qemu-img convert, without data_file"},
+		{"flat extent of VMDK", flat, "disk.raw", `vmdk: the disk is in another file (extent "RW 2048 FLAT \"disk.raw\" 0"): only disks in one file are read; convert it to streamOptimized`},
+		{"parent of VMDK", disktest.Made(t, raw, "snapshot.vmdk", "convert -f raw -O vmdk disk.raw parent.vmdk", "create -q -f vmdk -b parent.vmdk -F vmdk snapshot.vmdk"), "parent.vmdk", "vmdk: a snapshot of another disk (parentCID "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			// The names are relative to the image.
+			t.Chdir(filepath.Dir(tc.image))
+			if err := os.WriteFile(tc.file, []byte("secret"), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			opened := watch(t, tc.file)
 			file, size := disktest.Open(t, tc.image)
 			_, err := Detect(file, size)

@@ -3,7 +3,7 @@ package vhd
 import (
 	"testing"
 
-	"github.com/vmstencil/stencil/disk/internal/disktest"
+	"github.com/vmstencil/stencil/internal/disktest"
 )
 
 func TestWhatQEMUWritesIsRead(t *testing.T) {
@@ -13,7 +13,7 @@ func TestWhatQEMUWritesIsRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := disktest.Sample(t)
-			disktest.CheckQEMU(t, Open, disktest.Convert(t, raw, "vpc", "-o", options), raw)
+			disktest.CheckImage(t, Open, disktest.Convert(t, raw, "vpc", "-o", options), raw)
 		})
 	}
 }
@@ -28,6 +28,6 @@ func TestTheSizeIsThatOfTheFooter(t *testing.T) {
 			t.Errorf("%s: the size is %d", options, got)
 		}
 		extracted := disktest.Extract(t, image)
-		disktest.Compare(t, extracted, "raw", raw, "raw")
+		disktest.Compare(t, extracted, raw)
 	}
 }

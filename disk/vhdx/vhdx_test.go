@@ -3,7 +3,7 @@ package vhdx
 import (
 	"testing"
 
-	"github.com/vmstencil/stencil/disk/internal/disktest"
+	"github.com/vmstencil/stencil/internal/disktest"
 )
 
 func TestWhatQEMUWritesIsRead(t *testing.T) {
@@ -15,7 +15,7 @@ func TestWhatQEMUWritesIsRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := disktest.Sample(t)
-			disktest.CheckQEMU(t, Open, disktest.Convert(t, raw, "vhdx", "-o", options), raw)
+			disktest.CheckImage(t, Open, disktest.Convert(t, raw, "vhdx", "-o", options), raw)
 		})
 	}
 }
@@ -25,5 +25,5 @@ func TestBlocksAfterAnEntryForASectorBitmapAreRead(t *testing.T) {
 	const size = 9 * disktest.GiB
 	raw := disktest.Raw(t, size, disktest.Range{Offset: 4*disktest.GiB - 4096, Length: 8192}, disktest.Range{Offset: size - 4096, Length: 4096})
 	image := disktest.Image(t, Open, disktest.Convert(t, raw, "vhdx", "-o", "block_size=1M"))
-	disktest.Compare(t, disktest.Extract(t, image), "raw", raw, "raw")
+	disktest.Compare(t, disktest.Extract(t, image), raw)
 }

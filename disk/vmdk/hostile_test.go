@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/disk"
-	"github.com/vmstencil/stencil/disk/internal/disktest"
+	"github.com/vmstencil/stencil/internal/disktest"
 )
 
 // small returns a disk of 4 MiB and its stream. Its first grain is at sector 128.
@@ -144,7 +144,7 @@ func TestATwiceUsedTableIsRejected(t *testing.T) {
 
 func TestOverlappingGrainsOfASparseExtentAreRejected(t *testing.T) {
 	path := disktest.Raw(t, 4*disktest.MiB, disktest.Range{Offset: 0, Length: 100 * disktest.KiB})
-	sparse := disktest.ReadFile(t, disktest.Convert(t, path, "vmdk", "-o", "subformat=monolithicSparse"))
+	sparse := disktest.ReadFile(t, disktest.Recorded(t, path, "vmdk", "-o", "subformat=monolithicSparse"))
 	disktest.CheckHostile(t, Open, sparse, []disktest.Hostile{
 		{Name: "every grain is the first", Change: func(b []byte) []byte {
 			directory := int(binary.LittleEndian.Uint64(b[56:])) * sector
@@ -214,7 +214,7 @@ func TestHostileStreamsAreRejected(t *testing.T) {
 }
 
 func TestWhatQEMUWritesIsNotAStream(t *testing.T) {
-	path := disktest.Convert(t, disktest.Sample(t), "vmdk", "-o", "subformat=streamOptimized")
+	path := disktest.Convert(t, disktest.SmallSample(t), "vmdk", "-o", "subformat=streamOptimized")
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -229,8 +229,8 @@ func TestWhatQEMUWritesIsNotAStream(t *testing.T) {
 func FuzzVMDK(f *testing.F) {
 	path := disktest.Raw(f, 128*disktest.KiB, disktest.Range{Offset: 64 * disktest.KiB, Length: 16 * disktest.KiB})
 	f.Add(disktest.ReadFile(f, encoded(f, rawImage(f, path), EncodeOptions{})))
-	f.Add(disktest.ReadFile(f, disktest.Convert(f, path, "vmdk", "-o", "subformat=monolithicSparse")))
-	f.Add(disktest.ReadFile(f, disktest.Convert(f, path, "vmdk", "-o", "subformat=streamOptimized")))
+	f.Add(disktest.ReadFile(f, disktest.Recorded(f, path, "vmdk", "-o", "subformat=monolithicSparse")))
+	f.Add(disktest.ReadFile(f, disktest.Recorded(f, path, "vmdk", "-o", "subformat=streamOptimized")))
 	f.Add([]byte("# Disk DescriptorFile\nRW 8 FLAT \"/etc/passwd\" 0\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		disktest.Fuzz(t, Open, bytes.NewReader(b), int64(len(b)))

@@ -45,8 +45,8 @@ func (m module) goTest(ctx context.Context, root string, environment []string, c
 	if m.Parallel > 0 {
 		arguments = append(arguments, fmt.Sprintf("-p=%d", m.Parallel))
 	}
-	if _, images := os.LookupEnv(release.Variable); m.Libvirt || images {
-		// The test cache of the go command does not depend on the host's versions of libvirt and QEMU, or on the images.
+	if _, images := os.LookupEnv(release.Variable); m.Libvirt || m.QemuImg || images {
+		// The test cache of the go command does not depend on the host's versions of libvirt, QEMU and qemu-img, or on the images.
 		arguments = append(arguments, "-count=1")
 	}
 	if m.Race {

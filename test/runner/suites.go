@@ -45,7 +45,7 @@ type module struct {
 	Cgo bool `json:"cgo,omitempty"`
 	// Libvirt is set if some of the packages start libvirt and QEMU of this host.
 	Libvirt bool `json:"libvirt,omitempty"`
-	// QemuImg is set if some of the packages compare disk images by the qemu-img of this host.
+	// QemuImg is set if some of the packages run the qemu-img of this host.
 	QemuImg bool `json:"qemuImg,omitempty"`
 }
 

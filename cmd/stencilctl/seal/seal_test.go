@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	command "github.com/vmstencil/stencil/cmd/stencilctl/seal"
+	"github.com/vmstencil/stencil/internal/disktest"
 	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/seal"
 )
@@ -88,16 +88,11 @@ func TestDocument(t *testing.T) {
 }
 
 func TestFormats(t *testing.T) {
-	disks(t, "gpt")
+	raw := filepath.Join(t.TempDir(), "gpt.raw")
+	testfile.Write(t, raw, testfile.Expand(t, "../../../seal/testdata/gpt.zst"))
 	var want []seal.Finding
 	for _, format := range []string{"raw", "qcow2", "vmdk", "vpc", "vhdx"} {
-		name := "gpt." + format
-		if format != "raw" {
-			if out, err := exec.CommandContext(t.Context(), "qemu-img", "convert", "-f", "raw", "-O", format, "gpt.raw", name).CombinedOutput(); err != nil {
-				t.Fatalf("qemu-img, of the package qemu-utils: %v: %s", err, out)
-			}
-		}
-		out, err := run(t, name, "-o", "json")
+		out, err := run(t, disktest.Convert(t, raw, format), "-o", "json")
 		if !errors.Is(err, cli.ErrFindings) {
 			t.Fatalf("%s: %v", format, err)
 		}

@@ -1,17 +1,24 @@
-// Package disktest makes disks for tests, and compares them by qemu-img.
+// Package disktest makes disks for tests, and compares them. Only tests import it.
+//
+// Images of qemu-img are recordings in the folder testdata of the tested package, so that tests run without qemu-img. With the build tag qemu, the
+// qemu-img of the host makes the images again, and also reads what Stencil writes.
 package disktest
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/vmstencil/stencil/disk"
 )
@@ -45,8 +52,8 @@ const (
 	GiB = int64(1) << 30
 )
 
-// Fill fills p with data of which about half compresses, and an eighth is zero. The same seed makes the same data.
-func Fill(p []byte, seed uint64) {
+// fill fills p with data. Of eight blocks about one is zero and noise-1 do not compress. The same seed makes the same data.
+func fill(p []byte, seed uint64, noise int) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	words := []string{"kubevirt ", "template ", "golden ", "image ", "\x00\x00\x00\x00\x00\x00\x00\x00", "fedora ", "volume ", "\x7fELF\x02\x01\x01"}
 	for start := 0; start < len(p); start += 4096 {
@@ -54,7 +61,7 @@ func Fill(p []byte, seed uint64) {
 		switch kind := random.IntN(8); {
 		case kind == 0:
 			clear(block)
-		case kind < 4:
+		case kind < noise:
 			for i := 0; i+8 <= len(block); i += 8 {
 				value := random.Uint64()
 				for j := range 8 {
@@ -72,6 +79,11 @@ func Fill(p []byte, seed uint64) {
 // Raw makes a raw image with data in some ranges, and returns its path.
 func Raw(t testing.TB, size int64, ranges ...Range) string {
 	t.Helper()
+	return raw(t, size, 4, ranges)
+}
+
+func raw(t testing.TB, size int64, noise int, ranges []Range) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "disk.raw")
 	file, err := os.Create(path)
 	if err != nil {
@@ -84,7 +96,7 @@ func Raw(t testing.TB, size int64, ranges ...Range) string {
 	for i, r := range ranges {
 		for start := r.Offset; start < r.End(); start += MiB {
 			data := make([]byte, min(MiB, r.End()-start))
-			Fill(data, uint64(i)<<32|uint64(start/MiB))
+			fill(data, uint64(i)<<32|uint64(start/MiB), noise)
 			if _, err := file.WriteAt(data, start); err != nil {
 				t.Fatal(err)
 			}
@@ -110,34 +122,81 @@ func Sample(t testing.TB) string {
 	return Raw(t, SampleSize, SampleRanges...)
 }
 
-// Install is what a host needs for the tests of formats.
-const Install = "the tests of disk formats need qemu-img (Debian: apt-get install --no-install-recommends qemu-utils)"
-
-// QEMU runs qemu-img and returns what it prints.
-func QEMU(t testing.TB, arguments ...string) string {
+// SmallSample is Sample, or a disk of the same size with less data if images are recorded: that of compressed images cannot be shared.
+func SmallSample(t testing.TB) string {
 	t.Helper()
-	if _, err := exec.LookPath("qemu-img"); err != nil {
-		t.Fatal(Install)
+	if Live {
+		return Sample(t)
 	}
-	output, err := exec.CommandContext(t.Context(), "qemu-img", arguments...).CombinedOutput()
+	return raw(t, SampleSize, 2, []Range{
+		{Offset: 0, Length: 128 * KiB},
+		{Offset: 32*MiB - 32*KiB, Length: 64*KiB + 4096},
+		{Offset: 100*MiB + 70*KiB, Length: 512},
+		{Offset: SampleSize - 40*KiB, Length: 40 * KiB},
+	})
+}
+
+// qemu runs qemu-img in a folder and returns what it prints.
+func qemu(t testing.TB, folder string, arguments ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "qemu-img", arguments...)
+	command.Dir = folder
+	output, err := command.CombinedOutput()
 	if err != nil {
-		t.Fatalf("qemu-img %q: %v\n%s", arguments, err, output)
+		t.Fatalf("qemu-img %q (Debian: apt-get install --no-install-recommends qemu-utils): %v\n%s", arguments, err, output)
 	}
 	return string(output)
 }
 
-// Convert makes an image by qemu-img of a raw one and returns its path. options are more arguments of qemu-img convert.
-func Convert(t testing.TB, raw, format string, options ...string) string {
+// CompareQEMU fails if Live is set and qemu-img finds a difference between an image and a raw one.
+func CompareQEMU(t testing.TB, path, format, raw string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "disk."+format)
-	QEMU(t, append(append([]string{"convert", "-f", "raw", "-O", format}, options...), raw, path)...)
-	return path
+	if Live {
+		qemu(t, ".", "compare", "-f", format, "-F", "raw", path, raw)
+	}
 }
 
-// Compare fails if qemu-img finds a difference.
-func Compare(t testing.TB, a, formatOfA, b, formatOfB string) {
+// Compare fails if raw images have different data. The longer one ends with zeros.
+func Compare(t testing.TB, a, b string) {
 	t.Helper()
-	QEMU(t, "compare", "-f", formatOfA, "-F", formatOfB, a, b)
+	for _, files := range [][2]string{{a, b}, {b, a}} {
+		other, _ := Open(t, files[1])
+		for offset, block := range blocks(t, files[0]) {
+			got := make([]byte, len(block))
+			if _, err := other.ReadAt(got, offset); err != nil && err != io.EOF { //nolint:errorlint // io.ReaderAt returns io.EOF itself.
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, block) {
+				t.Fatalf("%s and %s differ in the block at byte %d", a, b, offset)
+			}
+		}
+	}
+}
+
+// blocks yields the blocks of a file that are not zero, without the zeros after the last one. It finds holes without the code under test.
+func blocks(t testing.TB, path string) iter.Seq2[int64, []byte] {
+	return func(yield func(int64, []byte) bool) {
+		file, _ := Open(t, path)
+		for offset := int64(0); ; {
+			start, err := unix.Seek(int(file.Fd()), offset, unix.SEEK_DATA)
+			if errors.Is(err, unix.ENXIO) {
+				return
+			}
+			end, holeErr := unix.Seek(int(file.Fd()), start, unix.SEEK_HOLE)
+			if err := errors.Join(err, holeErr); err != nil {
+				t.Fatal(err)
+			}
+			for offset = start / disk.ZeroBlock * disk.ZeroBlock; offset < end; offset += disk.ZeroBlock {
+				block := make([]byte, disk.ZeroBlock)
+				if _, err := file.ReadAt(block, offset); err != nil && err != io.EOF { //nolint:errorlint // As above.
+					t.Fatal(err)
+				}
+				if !disk.IsZero(block) && !yield(offset, block) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Open opens a file until the end of the test and returns it with its size.
@@ -184,12 +243,12 @@ func Extract(t testing.TB, image disk.Image) string {
 	return path
 }
 
-// CheckQEMU opens an image in a file and compares the disk with a raw image, also by qemu-img.
-func CheckQEMU(t testing.TB, open Opener, path, raw string) {
+// CheckImage opens an image in a file and compares the disk with a raw image.
+func CheckImage(t testing.TB, open Opener, path, raw string) {
 	t.Helper()
 	image := Image(t, open, path)
 	CheckReads(t, image, raw)
-	Compare(t, Extract(t, image), "raw", raw, "raw")
+	Compare(t, Extract(t, image), raw)
 }
 
 // CheckReads compares reads of all kinds of offsets with a raw image.
