@@ -28,6 +28,7 @@ func main() {
 	flag.StringVar(&clients, "client-platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64", "Platforms of the archives of stencilctl.")
 	flag.BoolVar(&uncommitted, "uncommitted", false, "Build a checkout with changes that are not committed.")
 	flag.BoolVar(&push, "push", false, "Push what the output folder has to the repository, and build nothing.")
+	flag.BoolVar(&r.plainHTTP, "plain-http", false, "Push to a registry that is served over HTTP without TLS.")
 	flag.BoolVar(&sign, "sign", false, "Sign what was pushed, and build nothing.")
 	flag.BoolVar(&lock, "debian-lock", false, "Write the lock files of Debian packages with the current versions, and build nothing; needs apt-get and no -version.")
 	flag.BoolVar(&defaulter, "defaulter", false, "Build the image of stencil-defaulter with Debian's packages too, on linux/amd64.")

@@ -17,6 +17,10 @@ import (
 
 // push pushes the images and the chart of the output folder, with the credentials of `docker login`.
 func (r release) push(ctx context.Context) error {
+	var named []name.Option
+	if r.plainHTTP {
+		named = append(named, name.Insecure)
+	}
 	for _, repository := range r.repositories() {
 		if err := checkBlobs(filepath.Join(r.output, layouts, filepath.FromSlash(repository))); err != nil {
 			return fmt.Errorf("reading the layout of %s: %w", repository, err)
@@ -25,7 +29,7 @@ func (r release) push(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("reading the layout of %s: %w", repository, err)
 		}
-		tag, err := name.NewTag(r.repository + "/" + repository + ":" + r.tag())
+		tag, err := name.NewTag(r.repository + "/" + repository + ":" + r.tag(), named...)
 		if err != nil {
 			return fmt.Errorf("-repository: %w", err)
 		}

@@ -27,6 +27,8 @@ type release struct {
 	root string
 	// repository is where the images will be, without their names.
 	repository string
+	// plainHTTP pushes without TLS.
+	plainHTTP bool
 	// images and clients are the platforms of the images and of the archives of stencilctl.
 	images, clients []platform
 	// output is the folder that is written.

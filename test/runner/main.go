@@ -18,7 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/vmstencil/stencil/test/defaulter"
 	"github.com/vmstencil/stencil/test/platform"
 	"github.com/vmstencil/stencil/test/product"
 )
@@ -71,10 +70,6 @@ func (r runner) main(ctx context.Context, out io.Writer) error {
 	} else if len(r.packages) == 0 {
 		return errors.New("no packages given: make e2e PACKAGES=./e2e/road")
 	}
-	if err := wanted.check(); err != nil {
-		return err
-	}
-
 	load := startLoad()
 	tools, err := toolVersions(ctx, root)
 	if err != nil {
@@ -137,25 +132,6 @@ func (r runner) goTest(ctx context.Context, root, digest string, wanted suite, o
 		}
 	}
 	return results, nil
-}
-
-// check returns an error that names what the host lacks for a suite.
-func (s suite) check() error {
-	for _, each := range s.Modules {
-		if _, err := exec.LookPath("qemu-img"); each.QemuImg && err != nil {
-			return errors.New("the tests of disk formats need qemu-img: apt-get install --no-install-recommends qemu-utils")
-		}
-		if !each.Libvirt {
-			continue
-		}
-		if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
-			return errors.New(defaulter.Install)
-		}
-		if os.Geteuid() != 0 {
-			return errors.New("the defaulter's tests need root")
-		}
-	}
-	return nil
 }
 
 // toolVersions are names and versions of all that tests run beside Stencil's own programs.
