@@ -157,7 +157,7 @@ func (c *Compiled) generate(values []string) error {
 		}
 		values[i] = text[start:ends[0]]
 		start, ends = ends[0], ends[1:]
-		if p.Type == "" && p.pattern == nil && len(p.Enum) == 0 {
+		if p.Type == "" && p.pattern == nil && len(p.Enum) == 0 && p.inserted == 0 {
 			continue
 		}
 		if cause := p.check(values[i], parametersAt.item(i).field("from").String()); cause != nil {
