@@ -3,6 +3,7 @@ package template_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -109,4 +110,18 @@ func TestMatchPrefersValuesThatRenderTheName(t *testing.T) {
 			vm:   `{metadata: {name: v, annotations: {parameter.template.kubevirt.io/A: x}}, spec: {template: {spec: {hostname: x}}}}`, wantValues: map[string]string{"A": "x"},
 		},
 	})
+}
+
+func TestGeneratedValuesFitIntoTheDocument(t *testing.T) {
+	compiled := compile(t, `{parameters: [{name: A, generate: expression, from: "[\\A]{8}"}], virtualMachine: {spec: {template: {spec: {
+		volumes: [{name: a, cloudInitNoCloud: {userData: "#cloud-config\nuser: \"${A}\"\n"}}]}}}}}`)
+	for range 1000 {
+		binding, err := compiled.Bind(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if value := binding.Values()["A"]; strings.ContainsAny(value, "\"\\") {
+			t.Errorf("got %q", value)
+		}
+	}
 }
