@@ -3,9 +3,12 @@ package apiserver
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -43,8 +46,12 @@ const (
 	annotationTags        = "tags"
 )
 
-// concurrentReviews bounds the permission checks of one request that run at a time.
-const concurrentReviews = 16
+const (
+	// concurrentReviews bounds the permission checks of one request that run at a time.
+	concurrentReviews = 16
+	// maximumReviews bounds the permission checks of one request. Templates behind them are on the next page.
+	maximumReviews = 100
+)
 
 // listAvailable returns the templates that the user may use for a VirtualMachine in a namespace.
 func (h *handler) listAvailable(request *http.Request, path map[string]string, _ []byte) (reply, error) {
@@ -52,7 +59,7 @@ func (h *handler) listAvailable(request *http.Request, path map[string]string, _
 	if err != nil {
 		return reply{}, err
 	}
-	found, err := h.available(request.Context(), path[namespace], selected)
+	found, err := h.available(request.Context(), path[namespace], selected, request.URL.Query().Get("continue"))
 	if err != nil {
 		return reply{}, err
 	}
@@ -116,10 +123,12 @@ type availability struct {
 	approvals []*approval.Approval
 	// templates are sorted by namespace and name.
 	templates []*templatecache.Template
+	// next is the token of the next page; empty if this is the last one.
+	next string
 }
 
-// available returns which of the selected templates the user may use.
-func (h *handler) available(ctx context.Context, target string, selected func(*templatecache.Template) bool) (*availability, error) {
+// available returns which of the selected templates the user may use, behind the position of each token that is not empty.
+func (h *handler) available(ctx context.Context, target string, selected func(*templatecache.Template) bool, after ...string) (*availability, error) {
 	requester, found := genericrequest.UserFrom(ctx)
 	if !found {
 		return nil, apierrors.NewInternalError(errors.New("the request has no user"))
@@ -127,49 +136,95 @@ func (h *handler) available(ctx context.Context, target string, selected func(*t
 	if !h.options.Templates.Synced() || !h.options.Approvals.Synced() {
 		return nil, apierrors.NewServiceUnavailable("the caches of templates and approvals are not synced; try again in a moment")
 	}
-	templates, err := h.usable(ctx, requester, slices.DeleteFunc(h.options.Templates.List(), func(t *templatecache.Template) bool { return !selected(t) }))
+	all := slices.DeleteFunc(h.options.Templates.List(), func(t *templatecache.Template) bool { return !selected(t) })
+	slices.SortFunc(all, func(a, b *templatecache.Template) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	for _, token := range after {
+		var err error
+		if all, err = behind(all, token); err != nil {
+			return nil, err
+		}
+	}
+	usable, left, err := h.usable(ctx, requester, all)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(templates, func(a, b *templatecache.Template) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
-	return &availability{target: target, user: userInfoOf(requester), approvals: h.options.Approvals.ApprovalsFor(target), templates: templates}, nil
+	page := &availability{target: target, user: userInfoOf(requester), approvals: h.options.Approvals.ApprovalsFor(target), templates: usable}
+	if left > 0 {
+		page.next = positionOf(all[len(all)-left-1])
+	}
+	return page, nil
+}
+
+// positionOf returns the token of the page that begins behind a template. It does not show the template, which the user may be unable to use.
+func positionOf(t *templatecache.Template) string {
+	sum := sha256.Sum256([]byte(string(t.UID) + "/" + t.Namespace + "/" + t.Name))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// behind returns the templates behind a position.
+func behind(all []*templatecache.Template, token string) ([]*templatecache.Template, error) {
+	if token == "" {
+		return all, nil
+	}
+	for i, t := range all {
+		if positionOf(t) == token {
+			return all[i+1:], nil
+		}
+	}
+	return nil, apierrors.NewResourceExpired("the list has changed since the page before: list again without continue")
 }
 
 // usable returns the templates that the user may use. It checks the permission once for each namespace of templates, and for each template of those
-// namespaces of which the user may not use all.
-func (h *handler) usable(ctx context.Context, requester user.Info, all []*templatecache.Template) ([]*templatecache.Template, error) {
-	byNamespace := map[string][]*templatecache.Template{}
-	for _, t := range all {
-		byNamespace[t.Namespace] = append(byNamespace[t.Namespace], t)
-	}
-	groups := make([][]*templatecache.Template, 0, len(byNamespace))
-	for _, group := range byNamespace {
-		groups = append(groups, group)
-	}
+// namespaces of which the user may not use all. all are sorted; left is how many of them, at the end, are not checked because the request has made
+// maximumReviews.
+func (h *handler) usable(ctx context.Context, requester user.Info, all []*templatecache.Template) (found []*templatecache.Template, left int, err error) {
+	groups := slices.Collect(chunks(all))
+	groups = groups[:min(len(groups), maximumReviews/2)]
 	whole, err := h.usableEach(ctx, requester, len(groups), func(i int) (namespace, name string) { return groups[i][0].Namespace, "" })
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var found, rest []*templatecache.Template
+	// The decision about a template is pending if its namespace is not enough.
+	reviews, end := len(groups), 0
+	var pending []*templatecache.Template
 	for i, group := range groups {
 		if whole[i] {
-			found = append(found, group...)
-		} else {
-			rest = append(rest, group...)
+			end += len(group)
+			continue
+		}
+		checked := min(len(group), maximumReviews-reviews)
+		pending, reviews, end = append(pending, group[:checked]...), reviews+checked, end+checked
+		if checked < len(group) {
+			break
 		}
 	}
-	single, err := h.usableEach(ctx, requester, len(rest), func(i int) (namespace, name string) { return rest[i].Namespace, rest[i].Name })
+	single, err := h.usableEach(ctx, requester, len(pending), func(i int) (namespace, name string) { return pending[i].Namespace, pending[i].Name })
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	for i, t := range rest {
-		if single[i] {
-			found = append(found, t)
+	denied := map[*templatecache.Template]bool{}
+	for i, t := range pending {
+		denied[t] = !single[i]
+	}
+	return slices.DeleteFunc(slices.Clone(all[:end]), func(t *templatecache.Template) bool { return denied[t] }), len(all) - end, nil
+}
+
+// chunks returns the templates of each namespace.
+func chunks(sorted []*templatecache.Template) iter.Seq[[]*templatecache.Template] {
+	return func(yield func([]*templatecache.Template) bool) {
+		for len(sorted) > 0 {
+			end := slices.IndexFunc(sorted, func(t *templatecache.Template) bool { return t.Namespace != sorted[0].Namespace })
+			if end < 0 {
+				end = len(sorted)
+			}
+			if !yield(sorted[:end:end]) {
+				return
+			}
+			sorted = sorted[end:]
 		}
 	}
-	return found, nil
 }
 
 // usableEach returns for each of n names whether the user may use that template; an empty name is for all templates of the namespace.

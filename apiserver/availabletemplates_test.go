@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -387,5 +388,93 @@ func TestRetainedDescriptions(t *testing.T) {
 	h.descriptions.put(descriptionKey{template: "large"}, large)
 	if len(h.descriptions.entries) != 1 || h.descriptions.size != len(large) {
 		t.Errorf("beyond the limit, %d of %d bytes are retained", len(h.descriptions.entries), h.descriptions.size)
+	}
+}
+
+// TestPermissionChecksAreBounded lists templates page by page, for a user who may use few of them.
+func TestPermissionChecksAreBounded(t *testing.T) {
+	for _, tc := range []struct {
+		name                  string
+		namespaces, templates int
+		may                   []string
+		wantPages             int
+	}{
+		{name: "one namespace without permission", namespaces: 1, templates: 417, wantPages: 5},
+		{name: "one namespace, some templates", namespaces: 1, templates: 417, may: []string{"n000/t000", "n000/t098", "n000/t099", "n000/t416"}, wantPages: 5},
+		{name: "one namespace, all templates", namespaces: 1, templates: 417, may: []string{"n000/"}, wantPages: 1},
+		{name: "many namespaces without permission", namespaces: 120, templates: 1, wantPages: 3},
+		{name: "many namespaces, all templates of some", namespaces: 120, templates: 3, may: []string{"n007/", "n049/", "n050/", "n119/", "n100/t001"}, wantPages: 7},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			all := map[string]*templatecache.Template{}
+			want := map[string]int{}
+			for n := range tc.namespaces {
+				for i := range tc.templates {
+					object := &templatev1beta1.VirtualMachineTemplate{}
+					object.Namespace, object.Name = fmt.Sprintf("n%03d", n), fmt.Sprintf("t%03d", i)
+					name := object.Namespace + "/" + object.Name
+					all[name] = templatecache.Compile(object)
+					if slices.Contains(tc.may, name) || slices.Contains(tc.may, object.Namespace+"/") {
+						want[object.Namespace+"."+object.Name] = 1
+					}
+				}
+			}
+			var checks atomic.Int64
+			h := &handler{version: versions[0], options: Options{
+				Templates: fakeTemplates{templates: all}, Approvals: fakeApprovals{},
+				Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+					checks.Add(1)
+					if slices.Contains(tc.may, a.GetNamespace()+"/"+a.GetName()) {
+						return authorizer.DecisionAllow, "", nil
+					}
+					return authorizer.DecisionNoOpinion, "", nil
+				}),
+			}}
+			got, pages, token := map[string]int{}, 0, ""
+			for pages == 0 || token != "" {
+				checks.Store(0)
+				page, err := h.available(asAda(t), "team-a", func(*templatecache.Template) bool { return true }, token)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, item := range page.templates {
+					got[availableName(item)]++
+				}
+				if made := checks.Load(); made > maximumReviews {
+					t.Errorf("page %d took %d checks", pages, made)
+				}
+				encoded, err := h.encode(page)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var list v1beta1.AvailableTemplateList
+				if err := json.Unmarshal(encoded, &list); err != nil || list.Continue != page.next {
+					t.Errorf("the list has continue %q, want %q (%v)", list.Continue, page.next, err)
+				}
+				made, err := page.table("None")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if table, is := made.body.(*metav1.Table); !is || table.Continue != page.next {
+					t.Errorf("the table has another continue than %q", page.next)
+				}
+				pages, token = pages+1, page.next
+				for name := range all {
+					if token != "" && strings.Contains(token, name) {
+						t.Errorf("the token shows %s", name)
+					}
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if pages != tc.wantPages {
+				t.Errorf("%d pages, want %d", pages, tc.wantPages)
+			}
+			_, err := h.available(asAda(t), "team-a", func(*templatecache.Template) bool { return true }, "unknown")
+			if !apierrors.IsResourceExpired(err) || err.Error() != "the list has changed since the page before: list again without continue" {
+				t.Errorf("a token of another list: %v", err)
+			}
+		})
 	}
 }

@@ -56,6 +56,9 @@ func (h *handler) encode(a *availability) (encoded, error) {
 	// The whole is large, so it is allocated once.
 	parts := make([][]byte, 0, 2*len(a.templates))
 	head := fmt.Sprintf(`{"kind":"AvailableTemplateList","apiVersion":%q,"items":[`, h.version)
+	if a.next != "" {
+		head = fmt.Sprintf(`{"kind":"AvailableTemplateList","apiVersion":%q,"metadata":{"continue":%q},"items":[`, h.version, a.next)
+	}
 	size := len(head) + len("]}")
 	for _, t := range a.templates {
 		metadata, err := json.Marshal(a.metadata(t))

@@ -36,7 +36,8 @@ func (a *availability) table(include string) (reply, error) {
 			{Name: "Parameters", Type: "string", Description: "The parameters that may be given, with a star behind those that must be given.", Priority: 1},
 			{Name: "Reason", Type: "string", Description: "Why it is not ready or not allowed.", Priority: 1},
 		},
-		Rows: []metav1.TableRow{},
+		Rows:     []metav1.TableRow{},
+		ListMeta: metav1.ListMeta{Continue: a.next},
 	}
 	table.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Table"))
 	for _, t := range a.templates {

@@ -96,6 +96,7 @@ func setupPolicySources(mgr manager.Manager, o Options, statuses *statuswriter.W
 		Reader:          mgr.GetAPIReader(),
 		Account:         account,
 		AllowedNetworks: o.PolicySourceNetworks,
+		ClusterNetworks: o.ClusterNetworks,
 		Statuses:        statuses,
 		Recorder:        mgr.GetEventRecorder("stencil-policy-source"),
 		Registerer:      o.Registerer,

@@ -72,7 +72,9 @@ type Options struct {
 	// which their registries may be.
 	PolicySourceAccount  string
 	PolicySourceNetworks []netip.Prefix
-	Transfers            Transfers
+	// ClusterNetworks are networks of the cluster, to which no source is connected.
+	ClusterNetworks []netip.Prefix
+	Transfers       Transfers
 	// ObjectAccount is the username under which objects of templates besides the VirtualMachine are created. If empty, none are.
 	ObjectAccount string
 	// ObjectKeys is required if ObjectAccount is set. ObjectKeysSecret is its Secret.
@@ -358,6 +360,7 @@ func setupGoldenImages(mgr manager.Manager, o Options, dependents *readiness.Dep
 		Account:         o.ImageAccount,
 		Namespaces:      o.ImageNamespaces,
 		AllowedNetworks: o.ImageNetworks,
+		ClusterNetworks: o.ClusterNetworks,
 		Templates:       o.Templates,
 		DryRun:          o.ReadinessDryRun,
 		Dependents:      dependents,

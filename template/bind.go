@@ -18,6 +18,9 @@ type Binding struct {
 // maxBlock is the maximum number of random bytes that are read at a time.
 const maxBlock = 256
 
+// maxAttempts is the maximum number of values that are generated for a parameter, until one fits into the documents of the template.
+const maxAttempts = 100
+
 // Bind sets the value of every parameter: the given one, or else the template's default, or else a generated one. Parameters
 // without any of these are empty, which is an error for a required parameter. An empty given value is ignored where the
 // template generates one or has no default; otherwise it replaces the default, and must satisfy the same rules as any other.
@@ -143,8 +146,17 @@ func (c *Compiled) generate(values []string) error {
 			continue
 		}
 		var err error
-		if made, err = p.generator.append(made, &random); err != nil {
-			return fmt.Errorf("generating parameter %s: %w", p.Name, err)
+		start := len(made)
+		for attempt := 1; ; attempt++ {
+			if made, err = p.generator.append(made[:start], &random); err != nil {
+				return fmt.Errorf("generating parameter %s: %w", p.Name, err)
+			}
+			if p.inserted == 0 || attempt == maxAttempts {
+				break
+			}
+			if _, rejected := p.unheld(string(made[start:])); !rejected {
+				break
+			}
 		}
 		ends = append(ends, len(made))
 	}
@@ -157,7 +169,7 @@ func (c *Compiled) generate(values []string) error {
 		}
 		values[i] = text[start:ends[0]]
 		start, ends = ends[0], ends[1:]
-		if p.Type == "" && p.pattern == nil && len(p.Enum) == 0 {
+		if p.Type == "" && p.pattern == nil && len(p.Enum) == 0 && p.inserted == 0 {
 			continue
 		}
 		if cause := p.check(values[i], parametersAt.item(i).field("from").String()); cause != nil {

@@ -91,6 +91,7 @@ func (c *Compiled) compile(spec *v1beta1.VirtualMachineTemplateSpec, joined bool
 	var own []segment
 	if !problems.any() {
 		c.userDataSuspicions(&vm, warnings)
+		c.markDocuments(&vm, others, problems)
 		if spec.Secretize {
 			var made []identity
 			own, others, made = check.secretize(&vm, others)

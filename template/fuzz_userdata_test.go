@@ -40,13 +40,16 @@ write_files:
 final_message: ${B|yaml}
 `
 
+// shellUserData has shell words without quotes of YAML, of which each value is one.
+const shellUserData = "#cloud-config\nusers:\n- echo ${A|sh}\n- ${B|sh}\n- \"echo ${A|sh}\"\nhostname: x\n"
+
 // FuzzUserDataGainsNoKey verifies, for any values, that a YAML 1.1 parser finds only top-level keys of the template in the
 // user data; and with encoders, that it reads the values back.
 func FuzzUserDataGainsNoKey(f *testing.F) {
 	for _, value := range []string{
 		"", "hunter2", "a\nruncmd: [reboot]", "a\rruncmd: [reboot]", "a\u0085runcmd: [reboot]", "a\u2028runcmd: [reboot]", "a\u2029runcmd: [reboot]", "a\vruncmd: []",
 		`x: y`, `x #`, `"`, `'`, `\`, `" #`, `", runcmd: ["`, `]}`, `{`, `[`, `|`, `>-`, `&a`, `*a`, `!!map`, `? a`, `- a`, "\t", "---", "...", "%YAML 1.2", "\ufeff", "a\x00",
-		`a'\''b`, "it's", "\xff", "<<: {runcmd: []}", "\u00a0", strings.Repeat("x", 2000),
+		`a'\''b`, "it's", "\xff", "<<: {runcmd: []}", "\u00a0", "\uffff", "\ufffe", "\U0001ffff", "\ufdd0", "it's", "a: b", "a #b", "a\tb", strings.Repeat("x", 2000),
 	} {
 		f.Add(value, "b")
 		f.Add("b", value)
@@ -57,7 +60,14 @@ func FuzzUserDataGainsNoKey(f *testing.F) {
 		plain = append(plain, compile(f, userDataTemplate(f, text, false)))
 	}
 	encoded := compile(f, userDataTemplate(f, encodedUserData, true))
+	shell := compile(f, userDataTemplate(f, shellUserData, true))
 	f.Fuzz(func(t *testing.T, a, b string) {
+		if text, made := userDataOf(t, shell, map[string]string{"A": a, "B": b}); made {
+			got, parsed := checkTop(t, text, "users", "hostname")
+			if diff := cmp.Diff(any([]any{"echo '" + a + "'", b, "echo '" + a + "'"}), got["users"]); !parsed || diff != "" {
+				t.Errorf("parsed: %v (-given +read):\n%s", parsed, diff)
+			}
+		}
 		line := strings.Map(func(r rune) rune {
 			if r == '\n' {
 				return -1

@@ -136,8 +136,14 @@ func (c *Compiled) Match(vm map[string]any, options ...MatchOption) (*Match, err
 // attempts.
 func (c *Compiled) match(vm map[string]any, options []MatchOption) (*matcher, int) {
 	m := newMatcher(c, options)
+	m.emptyInName = true
 	m.compare(vm)
 	steps := m.steps
+	if m.namedByEmpty && len(m.differences) > 0 && m.err == nil {
+		m = newMatcher(c, options)
+		m.compare(vm)
+		steps += m.steps
+	}
 	if len(m.preferred) > 0 && len(m.differences) > 0 && m.err == nil {
 		plain, more := c.match(vm, append(slices.Clip(options), Preferring(nil)))
 		if steps += more; len(plain.differences) < len(m.differences) {
@@ -187,9 +193,13 @@ type matcher struct {
 	compiled  *Compiled
 	ignored   []func(path ...string) bool
 	preferred map[string]string
-	asGiven   bool             // all values
-	objects   []map[string]any // besides the VirtualMachine
-	secrets   []int32          // places whose values are not shown
+	asGiven   bool // all values
+
+	emptyInName  bool // values of parameters in the name may be empty, so that the values render the name
+	namedByEmpty bool // they are
+
+	objects []map[string]any // besides the VirtualMachine
+	secrets []int32          // places whose values are not shown
 
 	// The state of each parameter, by its index.
 	values []string

@@ -174,7 +174,10 @@ func checkMatch(t *testing.T, compiled *template.Compiled, vm map[string]any, si
 		checkOnlyUnshownAreMissing(t, err, found)
 		return found
 	}
-	rendered, err := compiled.Render(binding)
+	// Users choose the name, after which secretize names Secrets.
+	metadata, _ := vm["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	rendered, err := compiled.RenderAs(binding, name)
 	if err != nil {
 		// A whole value contains more than the types of KubeVirt permit.
 		return found

@@ -74,13 +74,18 @@ func (n *node) mayBeEmptyText() bool {
 	return n.isWhole() || n.open != nil && !slices.ContainsFunc(n.open.segments, func(s segment) bool { return s.parameter == noParameter })
 }
 
-// name compares metadata.name as BindName does: a name that does not fit is no difference.
+// name compares metadata.name as BindName does: a name that does not fit is no difference. With emptyInName, it is one if empty values make it fit.
 func (m *matcher) name(n *node, v any, at int32) {
 	text, is := v.(string)
 	if m.compiled.name != nil && is {
 		free := parts(m.compiled.name, func(int) (string, bool) { return "", false })
 		m.steps += len(text)
 		if _, fits := matchName(free, text); fits {
+			m.value(n, vmSchema().fields["metadata"].fields["name"], v, at, false)
+			return
+		}
+		if m.emptyInName && m.mayRead(m.compiled.name, text) {
+			m.namedByEmpty = true
 			m.value(n, vmSchema().fields["metadata"].fields["name"], v, at, false)
 			return
 		}

@@ -29,6 +29,7 @@ type parameter struct {
 	used                         bool
 	naming                       bool // see Naming
 	source                       bool // see SelectsSource
+	inserted                     contexts
 }
 
 // extras are what few parameters have.
@@ -100,6 +101,9 @@ func (p *parameter) check(value string, at string) *field.Error {
 	}
 	if found, rejected := p.control(value); rejected {
 		return &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: omitted, Detail: found.detail(p)}
+	}
+	if detail, rejected := p.unheld(value); rejected {
+		return &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: omitted, Detail: detail}
 	}
 	switch p.Type {
 	case v1beta1.ParameterTypeInt:

@@ -91,6 +91,8 @@ type Task struct {
 	Limits Limits  `json:"limits"`
 	// AllowedNetworks are private networks, in CIDR form, that the mover may connect to.
 	AllowedNetworks []string `json:"allowedNetworks,omitempty"`
+	// ClusterNetworks are networks of the cluster, in CIDR form, that the mover must not connect to.
+	ClusterNetworks []string `json:"clusterNetworks,omitempty"`
 }
 
 // Conversion are the choices of the user for the template that is made of a descriptor.

@@ -130,19 +130,26 @@ func (s Subresources) FillDefaults(ctx context.Context, vm *kubevirtv1.VirtualMa
 // AvailableTemplates lists the templates that the caller may use for VirtualMachines in the
 // namespace, with the values of their parameters that the approvals of the namespace allow. It
 // requires permission to list availabletemplates, and none to read the templates. Of the options,
-// the label selector and a field selector of metadata.name have an effect.
+// the label selector and a field selector of metadata.name have an effect. It reads all pages.
 func (s Subresources) AvailableTemplates(ctx context.Context, options metav1.ListOptions) (*v1beta1.AvailableTemplateList, error) {
 	found := &v1beta1.AvailableTemplateList{}
-	request := s.client.subresources.Get().Namespace(s.namespace).Resource(availableTemplates)
-	for name, value := range map[string]string{"labelSelector": options.LabelSelector, "fieldSelector": options.FieldSelector} {
-		if value != "" {
-			request.Param(name, value)
+	for {
+		request := s.client.subresources.Get().Namespace(s.namespace).Resource(availableTemplates)
+		for name, value := range map[string]string{"labelSelector": options.LabelSelector, "fieldSelector": options.FieldSelector, "continue": options.Continue} {
+			if value != "" {
+				request.Param(name, value)
+			}
 		}
+		page := &v1beta1.AvailableTemplateList{}
+		if err := request.Do(ctx).Into(page); err != nil {
+			return nil, err
+		}
+		page.Items = append(found.Items, page.Items...)
+		if found = page; page.Continue == "" {
+			return found, nil
+		}
+		options.Continue = page.Continue
 	}
-	if err := request.Do(ctx).Into(found); err != nil {
-		return nil, err
-	}
-	return found, nil
 }
 
 func (s Subresources) call(template, subresource string, options *v1beta1.ProcessOptions) *rest.Request {

@@ -60,6 +60,8 @@ type options struct {
 	// policySourceAccount is the user as which policies of sources are applied, from policySourceNetworks.
 	policySourceAccount  string
 	policySourceNetworks program.List
+	// clusterNetworks are networks of the cluster, which sources are not in.
+	clusterNetworks program.List
 	// objectAccount is the user as which objects of templates besides the VirtualMachine are created. objectResources are their resources, and
 	// objectKeys is the name of the Secret with the keys that encrypt them until then.
 	objectAccount   string
@@ -179,6 +181,8 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"Full name of the service account as which the manager applies policies of VirtualMachinePolicySources; it must be permitted to impersonate it. If empty, no source is reconciled.")
 	flags.Var(&o.policySourceNetworks, "policy-source-networks",
 		"Private networks, separated by commas, such as 10.0.0.0/8, in which registries of policies may be. Registries with other addresses that are not public are denied.")
+	flags.Var(&o.clusterNetworks, "cluster-networks",
+		"Networks of the cluster's nodes, pods and Services, separated by commas, such as 10.96.0.0/12. No source is connected to in them, unless a smaller network is allowed.")
 	o.transfers.bind(flags)
 	flags.StringVar(&o.objectAccount, "object-account", "",
 		"Full name of the service account as which the manager creates the objects that templates have besides the VirtualMachine; it must be permitted to impersonate it. If empty, VirtualMachines of templates with objects are denied.")

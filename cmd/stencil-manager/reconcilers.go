@@ -47,10 +47,15 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 	if err != nil {
 		return reconcilers.Options{}, err
 	}
+	clusterNetworks, err := prefixes("cluster-networks", o.clusterNetworks)
+	if err != nil {
+		return reconcilers.Options{}, err
+	}
 	transfers, err := o.transfers.settings(o.namespace)
 	if err != nil {
 		return reconcilers.Options{}, err
 	}
+	transfers.Settings.ClusterNetworks = clusterNetworks
 	populators, err := o.populatorKinds()
 	if err != nil {
 		return reconcilers.Options{}, err
@@ -83,6 +88,7 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 		ImageAccount:         o.imageAccount,
 		ImageNamespaces:      o.imageNamespaces,
 		ImageNetworks:        networks,
+		ClusterNetworks:      clusterNetworks,
 		PolicySourceAccount:  o.policySourceAccount,
 		PolicySourceNetworks: policyNetworks,
 		Transfers:            transfers,

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/vmstencil/stencil/internal/outbound"
 	"github.com/vmstencil/stencil/transfer"
 )
 
@@ -89,13 +90,21 @@ func (m *Mover) Failure() *transfer.Failure {
 	return m.report.state.Failure
 }
 
-// networks parses the allowed networks.
-func (m *Mover) networks() ([]netip.Prefix, error) {
+// networks parses the networks of the task.
+func (m *Mover) networks() (networks outbound.Networks, err error) {
+	if networks.Allowed, err = parse("allowed network", m.Task.AllowedNetworks); err != nil {
+		return networks, err
+	}
+	networks.Cluster, err = parse("network of the cluster", m.Task.ClusterNetworks)
+	return networks, err
+}
+
+func parse(what string, texts []string) ([]netip.Prefix, error) {
 	var all []netip.Prefix
-	for _, text := range m.Task.AllowedNetworks {
+	for _, text := range texts {
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, failed(transfer.ReasonInvalidTask, false, "the allowed network %q: %v", text, err)
+			return nil, failed(transfer.ReasonInvalidTask, false, "the %s %q: %v", what, text, err)
 		}
 		all = append(all, network)
 	}

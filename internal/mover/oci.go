@@ -116,7 +116,7 @@ func (m *Mover) registry(ctx context.Context) (*artifact, error) {
 
 // repository opens the repository of an image, which is that of the source or the target. The registry has this time to begin an answer.
 func (m *Mover) repository(of, image string, insecure bool, answers time.Duration) (repository *registry.Repository, closeIt func(), err error) {
-	allowed, err := m.networks()
+	networks, err := m.networks()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -124,7 +124,7 @@ func (m *Mover) repository(of, image string, insecure bool, answers time.Duratio
 	if err != nil {
 		return nil, nil, err
 	}
-	transport, err := outbound.Transport(allowed, outbound.Transfers, with.authorities)
+	transport, err := outbound.Transport(networks, outbound.Transfers, with.authorities)
 	if err != nil {
 		return nil, nil, failed(transfer.ReasonInvalidTask, false, "the certificates of the %s: %v", of, err)
 	}

@@ -43,7 +43,7 @@ func (m *Mover) open(ctx context.Context) (origin, error) {
 
 // files returns the path of a source, and what opens a file of its volume or its server.
 func (m *Mover) files(ctx context.Context) (whole string, open func(name string) (origin, error), err error) {
-	allowed, err := m.networks()
+	networks, err := m.networks()
 	if err != nil {
 		return "", nil, err
 	}
@@ -51,7 +51,7 @@ func (m *Mover) files(ctx context.Context) (whole string, open func(name string)
 	if err != nil {
 		return "", nil, err
 	}
-	options := web.Options{Authorities: with.authorities, Allowed: allowed, Stall: m.stall(), Wait: m.Wait}
+	options := web.Options{Authorities: with.authorities, Networks: networks, Stall: m.stall(), Wait: m.Wait}
 	var address string
 	switch source := m.Task.Source; {
 	case source.PVC != nil:

@@ -66,6 +66,8 @@ type Options struct {
 	Namespaces []string
 	// AllowedNetworks are private networks in which sources may be.
 	AllowedNetworks []netip.Prefix
+	// ClusterNetworks are networks of the cluster, in which no source is.
+	ClusterNetworks []netip.Prefix
 	// Templates are those with which channels test images, in dry runs by the manager if DryRun is set.
 	Templates Templates
 	DryRun    bool
@@ -98,7 +100,10 @@ func New(o Options) (*Reconciler, error) {
 	own := rest.CopyConfig(o.Config)
 	// No client-side limit: the number of workers limits requests, and the API server has limits of its own.
 	own.QPS = -1
-	r := &Reconciler{namespaces: o.Namespaces, recorder: o.Recorder, registry: &registry.Client{Allowed: o.AllowedNetworks}, web: &web.Client{Allowed: o.AllowedNetworks}}
+	r := &Reconciler{namespaces: o.Namespaces, recorder: o.Recorder,
+		registry: &registry.Client{Allowed: o.AllowedNetworks, Cluster: o.ClusterNetworks},
+		web:      &web.Client{Allowed: o.AllowedNetworks, Cluster: o.ClusterNetworks},
+	}
 	var errs [6]error
 	var partial metadata.Interface
 	var served *discovery.DiscoveryClient

@@ -57,6 +57,8 @@ type Options struct {
 	Account client.Client
 	// AllowedNetworks are private networks in which registries may be.
 	AllowedNetworks []netip.Prefix
+	// ClusterNetworks are networks of the cluster, in which no registry is.
+	ClusterNetworks []netip.Prefix
 	// Registry is for tests. The default is one that reads registries.
 	Registry Registry
 	Statuses Statuses
@@ -96,7 +98,7 @@ func New(options Options) (*Reconciler, error) {
 		options.Clock = clock.RealClock{}
 	}
 	if options.Registry == nil {
-		options.Registry = &artifact.Client{Allowed: options.AllowedNetworks}
+		options.Registry = &artifact.Client{Allowed: options.AllowedNetworks, Cluster: options.ClusterNetworks}
 	}
 	r := &Reconciler{options: options, metrics: &metrics{reasons: map[string]string{}}, states: map[string]*state{}}
 	if err := options.Registerer.Register(r.metrics); err != nil {

@@ -245,7 +245,8 @@ func (e *exporting) start(ctx context.Context, of *exportable, copies []corev1.P
 	task := &transfer.Task{Stage: transfer.Export, Limits: transfer.Limits{Disks: e.settings.MaxDisks, Bytes: e.settings.MaxBytes, Seconds: int64(exportTimeout.Seconds()), Ratio: maxRatio, StallSeconds: stallSeconds}, Package: e.contents(encoded, rendered)}
 	j := job{template: versionOf(of.template), secret: e.owner.called(""), result: e.owner.called(result)}
 	if target := e.target(); target != nil {
-		task.Package.Target, task.AllowedNetworks = target, e.settings.networks()
+		task.Package.Target = target
+		e.settings.restrict(task)
 		j.credentials, j.authorities = nameOf(target.SecretRef), nameOf(target.CertificatesRef)
 	}
 	size := packageSlack + mountCopies(task, &j, of.disks, copies)

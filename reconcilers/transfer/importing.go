@@ -116,9 +116,9 @@ func (i *importing) task(stage transfer.Stage) *transfer.Task {
 		Conversion: transfer.Conversion{
 			Namespace: i.object.Namespace, Name: i.templateName(), DeploymentOption: spec.DeploymentOption, Networks: spec.Networks, Instancetype: spec.Instancetype,
 		},
-		AllowedNetworks: i.settings.networks(),
-		Limits:          transfer.Limits{Disks: i.settings.MaxDisks, Bytes: i.settings.MaxBytes, Ratio: maxRatio, Seconds: int64(importTimeout.Seconds()), StallSeconds: stallSeconds},
+		Limits: transfer.Limits{Disks: i.settings.MaxDisks, Bytes: i.settings.MaxBytes, Ratio: maxRatio, Seconds: int64(importTimeout.Seconds()), StallSeconds: stallSeconds},
 	}
+	i.settings.restrict(task)
 	if spec.Timeout != nil {
 		task.Limits.Seconds = int64(spec.Timeout.Seconds())
 	}

@@ -226,7 +226,7 @@ func TestTheNetworkOfMovers(t *testing.T) {
 			`{"podSelector":{"matchLabels":{"template.kubevirt.io/transfer":"import-1"}},` +
 				`"ingress":[{"ports":[{"protocol":"TCP","port":8443}],"from":[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"stencil-system"}}}]}],` +
 				`"egress":[{"ports":[{"protocol":"UDP","port":53},{"protocol":"TCP","port":53}]},` +
-				`{"to":[{"ipBlock":{"cidr":"0.0.0.0/0","except":["10.0.0.0/8","100.64.0.0/10","127.0.0.0/8","169.254.0.0/16","172.16.0.0/12","192.168.0.0/16"]}},{"ipBlock":{"cidr":"::/0","except":["fc00::/7","fe80::/10"]}}]},` +
+				`{"to":[{"ipBlock":{"cidr":"0.0.0.0/0","except":["0.0.0.0/8","10.0.0.0/8","100.64.0.0/10","127.0.0.0/8","168.63.129.16/32","169.254.0.0/16","172.16.0.0/12","192.0.0.0/24","192.168.0.0/16","198.18.0.0/15","240.0.0.0/4"]}},{"ipBlock":{"cidr":"::/0","except":["fc00::/7","fe80::/10"]}}]},` +
 				`{"to":[{"ipBlock":{"cidr":"10.1.0.0/16"}}]}],"policyTypes":["Ingress","Egress"]}`},
 		"of an upload": {func(object *v1beta1.VirtualMachineTemplateImport) {
 			object.Spec.Source = v1beta1.ImportSource{Upload: &v1beta1.ImportSourceUpload{}}

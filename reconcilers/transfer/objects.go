@@ -160,12 +160,12 @@ func (o owner) networkPolicy(serves bool, settings *Settings) *networkingv1.Netw
 				{Protocol: new(corev1.ProtocolUDP), Port: &dns}, {Protocol: new(corev1.ProtocolTCP), Port: &dns},
 			}},
 			networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{
-				{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0", Except: slices.Clone(private4)}},
-				{IPBlock: &networkingv1.IPBlock{CIDR: "::/0", Except: slices.Clone(private6)}},
+				{IPBlock: &networkingv1.IPBlock{CIDR: all4.String(), Except: slices.Concat(private4, settings.except(all4))}},
+				{IPBlock: &networkingv1.IPBlock{CIDR: all6.String(), Except: slices.Concat(private6, settings.except(all6))}},
 			}},
 		)
 		for _, network := range settings.AllowedNetworks {
-			egress = append(egress, networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: network.String()}}}})
+			egress = append(egress, networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: network.String(), Except: settings.except(network)}}}})
 		}
 	}
 	return &networkingv1.NetworkPolicy{ObjectMeta: o.metadata(o.called("")), Spec: networkingv1.NetworkPolicySpec{
@@ -177,7 +177,11 @@ func (o owner) networkPolicy(serves bool, settings *Settings) *networkingv1.Netw
 
 // The private networks that NetworkPolicies of movers except. The mover itself checks each address too.
 var (
-	private4 = []string{"10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"}
+	all4, all6 = netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")
+
+	private4 = []string{
+		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "240.0.0.0/4",
+	}
 	private6 = []string{"fc00::/7", "fe80::/10"}
 )
 
@@ -192,6 +196,8 @@ type Settings struct {
 	Resources   corev1.ResourceRequirements
 	// AllowedNetworks are private networks that imports may read from, and exports write to.
 	AllowedNetworks []netip.Prefix
+	// ClusterNetworks are networks of the cluster, which movers do not connect to.
+	ClusterNetworks []netip.Prefix
 	// MaxDisks and MaxBytes limit an import.
 	MaxDisks int
 	MaxBytes int64
@@ -203,10 +209,24 @@ type Settings struct {
 	ExamineCaptures bool
 }
 
-// networks returns AllowedNetworks for the task of a mover.
-func (s *Settings) networks() (texts []string) {
-	for _, network := range s.AllowedNetworks {
+// restrict sets the networks in the task of a mover.
+func (s *Settings) restrict(task *transfer.Task) {
+	task.AllowedNetworks, task.ClusterNetworks = texts(s.AllowedNetworks), texts(s.ClusterNetworks)
+}
+
+func texts(networks []netip.Prefix) (texts []string) {
+	for _, network := range networks {
 		texts = append(texts, network.String())
+	}
+	return texts
+}
+
+// except returns the networks of the cluster within a network.
+func (s *Settings) except(within netip.Prefix) (texts []string) {
+	for _, network := range s.ClusterNetworks {
+		if network.Bits() > within.Bits() && within.Contains(network.Addr()) {
+			texts = append(texts, network.String())
+		}
 	}
 	return texts
 }

@@ -115,6 +115,9 @@ func (o Options) ManagerArgs() []string {
 			arguments = append(arguments, "--policy-source-networks="+strings.Join(texts(networks), ","))
 		}
 	}
+	if networks, _ := o.Values["clusterNetworks"].([]any); len(networks) > 0 {
+		arguments = append(arguments, "--cluster-networks="+strings.Join(texts(networks), ","))
+	}
 	if revisions, _ := o.Values["revisions"].(map[string]any); revisions["write"] == true {
 		arguments = append(arguments, "--revision-account=system:serviceaccount:"+o.Namespace+":"+prefix+"-revisions")
 	}

@@ -8,10 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/internal/mutation"
+	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -38,18 +41,42 @@ func discard(p *mutation.Patch, annotations map[string]any, keys ...string) (rem
 
 // forget removes the annotations of the given parameters from the object, and from the manifests that clients store
 // in annotations of their own. A manifest that cannot be decoded is removed as a whole, because it might contain
-// them. forget returns the pointers of the annotations that it removed.
+// them; so is an annotation that still has the key or the value of a parameter, in another spelling, encoding or place.
+// forget returns the pointers of the annotations that it removed.
 func forget(p *mutation.Patch, annotations map[string]any, parameters []string) (removed []mutation.Pointer) {
-	var keys []string
+	var keys, values []string
 	for _, name := range parameters {
-		keys = append(keys, contract.AnnotationParameterPrefix+name)
+		key := contract.AnnotationParameterPrefix + name
+		keys, values = append(keys, key), append(values, machine.StringAt(annotations, key))
 	}
 	removed = discard(p, annotations, keys...)
 	if len(keys) == 0 {
 		return removed
 	}
+	m := manifests{keys: keys}
+	changes := m.without(annotations, 0)
+	found := newTraces(keys, append(values, m.values...))
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		change := slices.IndexFunc(changes, func(c rewritten) bool { return c.key == key })
+		text := machine.StringAt(annotations, key)
+		if change >= 0 {
+			text = changes[change].text
+		}
+		switch {
+		case text == "", template.IsContract(key) && key != lastAppliedAnnotation, !found.in(key, text):
+		case change >= 0:
+			changes[change].text = ""
+		default:
+			changes = append(changes, rewritten{key: key})
+		}
+	}
+	for _, c := range slices.Clone(changes) {
+		if c.key == machine.AnnotationKapp && annotations[machine.AnnotationKappMD5] != nil && !contains(changes, machine.AnnotationKappMD5) {
+			changes = append(changes, rewritten{key: machine.AnnotationKappMD5})
+		}
+	}
 	at := mutation.Pointer{"metadata", "annotations"}
-	for _, c := range withoutKeys(annotations, keys, 0) {
+	for _, c := range changes {
 		if c.text == "" {
 			removed = append(removed, discard(p, annotations, c.key)...)
 			continue
@@ -62,8 +89,11 @@ func forget(p *mutation.Patch, annotations map[string]any, parameters []string) 
 // rewritten is a new value of an annotation; the annotation is removed if it is empty.
 type rewritten struct{ key, text string }
 
-// withoutKeys returns the changes that remove the annotations with these keys from all manifests in annotations.
-func withoutKeys(annotations map[string]any, keys []string, nesting int) (changes []rewritten) {
+// manifests removes annotations with these keys from manifests, and collects their values.
+type manifests struct{ keys, values []string }
+
+// without returns the changes that remove the annotations from all manifests in annotations.
+func (m *manifests) without(annotations map[string]any, nesting int) (changes []rewritten) {
 	for _, manifest := range []struct {
 		key  string
 		read func(string) ([]byte, error)
@@ -81,7 +111,7 @@ func withoutKeys(annotations map[string]any, keys []string, nesting int) (change
 		if text == "" {
 			continue
 		}
-		without, changed := manifestWithout(text, manifest.read, manifest.write, keys, nesting)
+		without, changed := m.manifest(text, manifest.read, manifest.write, nesting)
 		if !changed {
 			continue
 		}
@@ -110,9 +140,8 @@ func contains(changes []rewritten, key string) bool {
 	return false
 }
 
-// manifestWithout returns a manifest without the annotations with these keys, and whether it changed. The manifest is
-// empty if it cannot be decoded.
-func manifestWithout(text string, read func(string) ([]byte, error), write func([]byte) (string, error), keys []string, nesting int) (without string, changed bool) {
+// manifest returns a manifest without the annotations, and whether it changed. The manifest is empty if it cannot be decoded.
+func (m *manifests) manifest(text string, read func(string) ([]byte, error), write func([]byte) (string, error), nesting int) (without string, changed bool) {
 	if nesting == maximumNesting {
 		return "", true
 	}
@@ -128,13 +157,16 @@ func manifestWithout(text string, read func(string) ([]byte, error), write func(
 	if len(errs) > 0 {
 		return "", true
 	}
-	for _, key := range keys {
-		if _, found := object.Annotations[key]; found {
+	for _, key := range m.keys {
+		if value, found := object.Annotations[key]; found {
+			if text, is := value.(string); is {
+				m.values = append(m.values, text)
+			}
 			delete(object.Annotations, key)
 			changed = true
 		}
 	}
-	for _, c := range withoutKeys(object.Annotations, keys, nesting+1) {
+	for _, c := range m.without(object.Annotations, nesting+1) {
 		changed = true
 		if c.text == "" {
 			delete(object.Annotations, c.key)

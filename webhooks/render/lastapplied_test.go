@@ -72,6 +72,25 @@ func TestSensitiveParametersLeaveEveryKeptManifest(t *testing.T) {
 		{name: "one so deep that it is not looked for", given: map[string]string{
 			machine.AnnotationKubectl: nested(nested(nested(manifest, machine.AnnotationKubectl), machine.AnnotationKubectl), machine.AnnotationKubectl)},
 			want: map[string]string{machine.AnnotationKubectl: nested(nested(`{"metadata":{"annotations":{}}}`+"\n", machine.AnnotationKubectl)+"\n", machine.AnnotationKubectl) + "\n"}},
+		{name: "one with the annotations twice", given: map[string]string{machine.AnnotationKubectl: `{"metadata":{"annotations":{"` + key + `":"` + secret + `"},"annotations":{"keep":"me"}}}`}, want: map[string]string{}},
+		{name: "one with the metadata twice", given: map[string]string{machine.AnnotationKubectl: `{"metadata":{"annotations":{"` + key + `":"` + secret + `"}},"metadata":{"name":"a"}}`}, want: map[string]string{}},
+		{name: "one with the parameter twice", given: map[string]string{machine.AnnotationKubectl: `{"metadata":{"annotations":{"` + key + `":"` + secret + `","` + key + `":"x"},"name":"a"}}`},
+			want: map[string]string{machine.AnnotationKubectl: `{"metadata":{"annotations":{},"name":"a"}}` + "\n"}},
+		{name: "one with keys in another case", given: map[string]string{machine.AnnotationKubectl: strings.Replace(manifest, `"metadata":{"annotations"`, `"Metadata":{"Annotations"`, 1)}, want: map[string]string{}},
+		{name: "one with the parameter in another case", given: map[string]string{machine.AnnotationKubectl: strings.Replace(manifest, "PASSWORD", "password", 1)}, want: map[string]string{}},
+		{name: "one with an escaped key", given: map[string]string{machine.AnnotationKubectl: strings.Replace(`{"items":[`+manifest+`]}`, "parameter", `\u0070arameter`, 1)}, want: map[string]string{}},
+		{name: "a list", given: map[string]string{machine.AnnotationKubectl: `{"kind":"List","items":[` + manifest + `]}`}, want: map[string]string{}},
+		{name: "one with something behind it", given: map[string]string{machine.AnnotationKubectl: manifest + `{"a":"` + secret + `"}`}, want: map[string]string{}},
+		{name: "the value elsewhere in it", given: map[string]string{machine.AnnotationKubectl: strings.Replace(manifest, `"a":1`, `"a":"x `+secret+`"`, 1)}, want: map[string]string{}},
+		{name: "the value elsewhere in it, escaped", given: map[string]string{machine.AnnotationKubectl: strings.Replace(manifest, `"a":1`, `"a":"\u0063orrect-horse"`, 1)}, want: map[string]string{}},
+		{name: "the value elsewhere in it, in base64", given: map[string]string{machine.AnnotationKubectl: strings.Replace(manifest, `"a":1`, `"a":"`+base64.StdEncoding.EncodeToString([]byte("xy: "+secret+"\n"))+`"`, 1)}, want: map[string]string{}},
+		{name: "the value of the manifest only", given: map[string]string{machine.AnnotationKubectl: strings.NewReplacer(secret, "battery-staple", `"a":1`, `"a":"battery-staple"`).Replace(manifest)}, want: map[string]string{}},
+		{name: "another client's", given: map[string]string{"example.com/last-applied": manifest, "example.com/other": manifest, "example.com/note": "keep me"}, want: map[string]string{"example.com/note": "keep me"}},
+		{name: "another client's with the value only", given: map[string]string{"example.com/original": `{"spec":{"password":"` + secret + `"}}`}, want: map[string]string{}},
+		{name: "another client's, compressed", given: map[string]string{"ksonnet.io/managed": `{"pristine":"` + packed(manifest) + `"}`}, want: map[string]string{}},
+		{name: "another client's, compressed, in base64 of URLs", given: map[string]string{"example.com/a": strings.NewReplacer("+", "-", "/", "_").Replace(packed(manifest))}, want: map[string]string{}},
+		{name: "another client's without the parameter", given: map[string]string{"example.com/last-applied": harmless}, want: map[string]string{"example.com/last-applied": harmless}},
+		{name: "kapp's that still has it, with what identifies it", given: map[string]string{machine.AnnotationKapp: `{"items":[` + manifest + `]}`, machine.AnnotationKappMD5: "c6e9"}, want: map[string]string{}},
 		{name: "all at once", given: map[string]string{machine.AnnotationKubectl: manifest, machine.AnnotationKapp: manifest, machine.AnnotationWrangler: manifest},
 			want: map[string]string{machine.AnnotationKubectl: without, machine.AnnotationKapp: without, machine.AnnotationWrangler: packed(without)}},
 	} {
@@ -101,6 +120,21 @@ func TestSensitiveParametersLeaveEveryKeptManifest(t *testing.T) {
 			second := &mutation.Patch{}
 			if forget(second, again, []string{"PASSWORD"}); len(second.Operations) > 0 {
 				t.Errorf("the second time changes %v", second.Operations)
+			}
+		})
+	}
+	for _, tc := range []struct{ name, value, text, want string }{
+		{"a value of one character", "1", `{"spec":{"a":"1","b":1}}`, `{"spec":{"a":"1","b":1}}`},
+		{"a value that is part of a word", "fedora", `{"spec":{"image":"golden/fedora"}}`, `{"spec":{"image":"golden/fedora"}}`},
+		{"a short value as a whole string", "fedora", `{"spec":{"image":"fedora"}}`, ""},
+		{"a short value as a number", "12345", `{"spec":{"pin":12345}}`, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			given := map[string]any{key: tc.value, machine.AnnotationKubectl: tc.text}
+			p := &mutation.Patch{}
+			forget(p, given, []string{"PASSWORD"})
+			if got := annotationsAfter(t, p, given)[machine.AnnotationKubectl]; got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
 	}

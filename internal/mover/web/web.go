@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -29,8 +28,8 @@ type Options struct {
 	Object *s3.Object
 	// Authorities are certificates in PEM that are trusted besides those of the system.
 	Authorities [][]byte
-	// Allowed are the networks with private addresses that may be connected to.
-	Allowed []netip.Prefix
+	// Networks are the networks that may be connected to, and those of the cluster.
+	Networks outbound.Networks
 	// Stall is how long the server may send nothing.
 	Stall time.Duration
 	// Wait waits before another attempt, see resume.Content.
@@ -55,7 +54,7 @@ func Open(ctx context.Context, options Options) (*File, error) {
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
 		return nil, failure(transfer.ReasonInvalidTask, false, "the URL of the source is none of http or https")
 	}
-	transport, err := outbound.Transport(options.Allowed, outbound.Transfers, options.Authorities)
+	transport, err := outbound.Transport(options.Networks, outbound.Transfers, options.Authorities)
 	if err != nil {
 		return nil, failure(transfer.ReasonInvalidTask, false, "the certificates of the source: %v", err)
 	}

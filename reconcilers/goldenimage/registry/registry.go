@@ -29,6 +29,8 @@ const (
 type Client struct {
 	// Allowed are private networks that may be connected to. Addresses that are not public are denied otherwise.
 	Allowed []netip.Prefix
+	// Cluster are networks of the cluster, which are denied.
+	Cluster []netip.Prefix
 }
 
 // Newest returns the newest image of a source for each architecture.
@@ -79,7 +81,7 @@ func (c *Client) connect(ctx context.Context, source *v1alpha1.GoldenImageRegist
 	if err != nil {
 		return repository, nil, fmt.Errorf("spec.source.registry.url: %w", err)
 	}
-	transport, err := outbound.Transport(c.Allowed, outbound.GoldenImages, with.Authorities)
+	transport, err := outbound.Transport(outbound.Networks{Allowed: c.Allowed, Cluster: c.Cluster}, outbound.GoldenImages, with.Authorities)
 	if err != nil {
 		return repository, nil, fmt.Errorf("spec.source.registry.certConfigMap: %w", err)
 	}

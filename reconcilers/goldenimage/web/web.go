@@ -35,6 +35,8 @@ const (
 type Client struct {
 	// Allowed are private networks that may be connected to. Addresses that are not public are denied otherwise.
 	Allowed []netip.Prefix
+	// Cluster are networks of the cluster, which are denied.
+	Cluster []netip.Prefix
 
 	mutex sync.Mutex
 	// read are the files of checksums that were read, by the key of the image.
@@ -58,7 +60,7 @@ func (c *Client) Newest(ctx context.Context, key string, image *v1alpha1.GoldenI
 	}
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	transport, err := outbound.Transport(c.Allowed, outbound.GoldenImages, with.Authorities)
+	transport, err := outbound.Transport(outbound.Networks{Allowed: c.Allowed, Cluster: c.Cluster}, outbound.GoldenImages, with.Authorities)
 	if err != nil {
 		return "", fmt.Errorf("certConfigMap: %w", err)
 	}

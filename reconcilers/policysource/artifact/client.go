@@ -54,6 +54,8 @@ type Artifact struct {
 type Client struct {
 	// Allowed are private networks that may be connected to. Addresses that are not public are denied otherwise.
 	Allowed []netip.Prefix
+	// Cluster are networks of the cluster, which are denied.
+	Cluster []netip.Prefix
 }
 
 // Request is an artifact to read.
@@ -161,7 +163,7 @@ func parse(url, digest string) (name.Reference, error) {
 
 // options returns the options for requests about an artifact, which end with ctx.
 func (c *Client) options(ctx context.Context, reference name.Reference, with Credentials) ([]remote.Option, error) {
-	transport, err := outbound.Transport(c.Allowed, outbound.PolicySources, with.Authorities)
+	transport, err := outbound.Transport(outbound.Networks{Allowed: c.Allowed, Cluster: c.Cluster}, outbound.PolicySources, with.Authorities)
 	if err != nil {
 		return nil, fmt.Errorf("spec.certConfigMap: %w", err)
 	}

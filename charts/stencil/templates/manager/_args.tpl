@@ -76,6 +76,9 @@
 {{- with .Values.goldenImages.allowedNetworks }}
 - --image-networks={{ join "," . }}
 {{- end }}
+{{- with .Values.clusterNetworks }}
+- --cluster-networks={{ join "," . }}
+{{- end }}
 {{- with include "stencil.policySources.user" . }}
 - --policy-source-account={{ . }}
 {{- with $.Values.policySources.allowedNetworks }}
