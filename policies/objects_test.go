@@ -67,15 +67,16 @@ func TestAVirtualMachineThatIsHeldBackDoesNotStart(t *testing.T) {
 
 func TestPendingObjects(t *testing.T) {
 	const (
-		both    = "metadata: {name: web, namespace: team-a, annotations: {objects.template.kubevirt.io/pending: text, a: b}}\nspec: {runStrategy: Always, template: {metadata: {annotations: {objects.template.kubevirt.io/hold: objects, c: d}}, spec: {}}}"
+		both    = "metadata: {name: web, namespace: team-a, annotations: {objects.template.kubevirt.io/pending: key:text:ada, template.kubevirt.io/template-ref: golden/box, a: b}}\nspec: {runStrategy: Always, template: {metadata: {annotations: {objects.template.kubevirt.io/hold: objects, c: d}}, spec: {}}}"
 		neither = "metadata: {name: web, namespace: team-a, annotations: {a: b}}\nspec: {runStrategy: Always, template: {metadata: {annotations: {c: d}}, spec: {}}}"
 		kept    = "annotation objects.template.kubevirt.io/pending holds the objects of the VirtualMachine that do not exist yet, and Stencil removes it when they do: leave it as it is stored"
 		pair    = "annotation objects.template.kubevirt.io/hold of spec.template holds a VirtualMachine back for as long as it has annotation objects.template.kubevirt.io/pending, and Stencil removes both: leave both out of a new VirtualMachine, and as they are in a stored one"
 	)
+	const foreign = "annotation objects.template.kubevirt.io/pending of a new VirtualMachine is written by Stencil, for its template and its user: leave it out, and annotation objects.template.kubevirt.io/hold of spec.template, too"
 	change := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(both) }
 	var (
 		pendingOnly = change("objects.template.kubevirt.io/hold: objects, ", "")
-		holdOnly    = change("objects.template.kubevirt.io/pending: text, ", "")
+		holdOnly    = change("objects.template.kubevirt.io/pending: key:text:ada, ", "")
 	)
 	policy, none := evaluateMatched(t, "pending-objects", nil), evaluateMatched(t, "pending-objects", map[string]string{"objectUser": "''"})
 	for _, tc := range []struct {
@@ -85,10 +86,18 @@ func TestPendingObjects(t *testing.T) {
 		none string
 	}{
 		{written: written{name: "a new VM with both, as the webhook makes it", after: both}},
+		{written: written{name: "a new VM without a reference, with both of another request", after: change("template.kubevirt.io/template-ref: golden/box, ", ""), want: foreign}},
+		{written: written{name: "a new VM with both of another user", after: change("key:text:ada", "key:text:bob"), want: foreign}},
+		{written: written{name: "a new VM with both of a user whose name ends alike", after: change("key:text:ada", "key:text:x:ada"), want: foreign}},
+		{written: written{name: "a new VM with both of a dry run", after: change("key:text:ada", "'key:text::ada'"), want: foreign}},
+		{written: written{name: "a dry run with both of a dry run", dryRun: true, after: change("key:text:ada", "'key:text::ada'")}},
+		{written: written{name: "a dry run with both of another request", dryRun: true, after: both, want: foreign}},
+		{written: written{name: "a new VM with both of no user", after: change("key:text:ada", "key:text"), want: foreign}},
+		{written: written{name: "a new VM with both of a user with colons", as: "system:serviceaccount:a:b", after: change("key:text:ada", "key:text:system:serviceaccount:a:b")}},
 		{written: written{name: "a new VM that is held back only", after: holdOnly, want: pair}},
 		{written: written{name: "a new VM that is not held back", after: pendingOnly, want: pair}},
-		{written: written{name: "a new VM with an empty annotation that is not held back", after: strings.Replace(pendingOnly, "pending: text", `pending: ""`, 1)}},
-		{written: written{name: "a new VM with an empty annotation that is held back", after: change("pending: text", `pending: ""`), want: pair}},
+		{written: written{name: "a new VM with an empty annotation that is not held back", after: strings.Replace(pendingOnly, "pending: key:text:ada", `pending: ""`, 1)}},
+		{written: written{name: "a new VM with an empty annotation that is held back", after: change("pending: key:text:ada", `pending: ""`), want: pair}},
 		{written: written{name: "a new VM of the account that is held back only", as: objectUser, after: holdOnly, want: pair}},
 		{written: written{name: "a new VM without objects", after: neither}, ignored: true},
 		{written: written{name: "a new VM without annotations", after: "metadata: {name: web, namespace: team-a}\nspec: {template: {spec: {}}}"}, ignored: true},
@@ -97,8 +106,8 @@ func TestPendingObjects(t *testing.T) {
 		{written: written{name: "another field changes", before: both, after: change("Always", "Halted")}},
 		{written: written{name: "another annotation changes", before: both, after: change("a: b", "a: c")}},
 		{written: written{name: "the value of the hold changes", before: both, after: change("hold: objects", "hold: other")}},
-		{written: written{name: "a user changes the objects", before: both, after: change("pending: text", "pending: other"), want: kept}},
-		{written: written{name: "a user empties them", before: both, after: change("pending: text", `pending: ""`), want: kept}},
+		{written: written{name: "a user changes the objects", before: both, after: change("pending: key:text:ada", "pending: other"), want: kept}},
+		{written: written{name: "a user empties them", before: both, after: change("pending: key:text:ada", `pending: ""`), want: kept}},
 		{written: written{name: "a user removes them", before: both, after: holdOnly, want: kept}},
 		{written: written{name: "a user removes both", before: both, after: neither, want: kept}},
 		{written: written{name: "a user starts the VM", before: both, after: pendingOnly, want: pair}},
@@ -110,11 +119,11 @@ func TestPendingObjects(t *testing.T) {
 		{written: written{name: "a VM loses what held it back without objects", before: holdOnly, after: neither}, ignored: true},
 
 		{written: written{name: "the account removes both", as: objectUser, before: both, after: neither}, none: kept},
-		{written: written{name: "the account removes all annotations of the template", as: objectUser, before: both, after: change("objects.template.kubevirt.io/pending: text, ", "", "annotations: {objects.template.kubevirt.io/hold: objects, c: d}", "")}, none: kept},
-		{written: written{name: "the account stores which are left", as: objectUser, before: both, after: change("pending: text", "pending: other")}, none: kept},
+		{written: written{name: "the account removes all annotations of the template", as: objectUser, before: both, after: change("objects.template.kubevirt.io/pending: key:text:ada, ", "", "annotations: {objects.template.kubevirt.io/hold: objects, c: d}", "")}, none: kept},
+		{written: written{name: "the account stores which are left", as: objectUser, before: both, after: change("pending: key:text:ada", "pending: other")}, none: kept},
 		{written: written{name: "the account removes the objects only", as: objectUser, before: both, after: holdOnly, want: pair}, none: kept},
 		{written: written{name: "the account removes the hold only", as: objectUser, before: both, after: pendingOnly, want: pair}},
-		{written: written{name: "the account stores an empty annotation", as: objectUser, before: both, after: change("pending: text", `pending: ""`), want: pair}, none: kept},
+		{written: written{name: "the account stores an empty annotation", as: objectUser, before: both, after: change("pending: key:text:ada", `pending: ""`), want: pair}, none: kept},
 		{written: written{name: "the account adds objects", as: objectUser, before: neither, after: both, want: kept}},
 		{written: written{name: "an account of the same name elsewhere removes both", as: "system:serviceaccount:team-a:stencil-objects", before: both, after: neither, want: kept}},
 		{written: written{name: "the manager itself removes both", as: managerName, before: both, after: neither, want: kept}},
@@ -192,7 +201,7 @@ metadata:
   namespace: team-a
   labels: {app: web}
   finalizers: [kubevirt.io/x]
-  annotations: {objects.template.kubevirt.io/pending: text, a: b}
+  annotations: {objects.template.kubevirt.io/pending: key:text:ada, a: b}
   ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: c, uid: c}]
 spec:
   runStrategy: Always
@@ -205,7 +214,7 @@ status: {ready: false}
 		none = "Stencil's manager creates the objects of VirtualMachines, and changes and deletes none: do that as another user"
 	)
 	change := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(stored) }
-	const pending, hold = "objects.template.kubevirt.io/pending: text, ", "objects.template.kubevirt.io/hold: objects, "
+	const pending, hold = "objects.template.kubevirt.io/pending: key:text:ada, ", "objects.template.kubevirt.io/hold: objects, "
 	policy := evaluateMatched(t, "manager-objects", nil)
 	for _, tc := range []struct {
 		written
@@ -213,7 +222,7 @@ status: {ready: false}
 	}{
 		{written: written{name: "nothing", before: stored, after: stored}},
 		{written: written{name: "both annotations go", before: stored, after: change(pending, "", hold, "")}},
-		{written: written{name: "some objects are left", before: stored, after: change("pending: text", "pending: other")}},
+		{written: written{name: "some objects are left", before: stored, after: change("pending: key:text:ada", "pending: other")}},
 		{written: written{name: "the hold was the only annotation", before: change(", c: d", ""), after: change(pending, "", ", annotations: {"+hold+"c: d}", "")}},
 		{written: written{name: "the metadata had nothing else", before: change("labels: {l: m}, ", "", ", c: d", ""), after: change(pending, "", "metadata: {labels: {l: m}, annotations: {"+hold+"c: d}}", "metadata: {}")}},
 		{written: written{name: "no field but the metadata is left", before: change("labels: {l: m}, ", "", ", c: d", ""), after: change(pending, "", "    metadata: {labels: {l: m}, annotations: {"+hold+"c: d}}\n", "")}},

@@ -83,14 +83,22 @@ type Binding struct {
 	Namespace, Name string
 	// Record is the text of its annotation "rendered".
 	Record string
+	// Requester is the user whose request was admitted, with a colon before it if the request was a dry run, see DryRun. It is part of the text,
+	// because a stored VirtualMachine does not have it.
+	Requester string
 }
 
 // additional returns the binding as one text. Names contain no NUL.
 func (b Binding) additional() []byte {
-	return []byte(b.Namespace + "\x00" + b.Name + "\x00" + b.Record)
+	text := b.Namespace + "\x00" + b.Name + "\x00" + b.Record
+	if b.Requester != "" {
+		text += "\x00" + b.Requester
+	}
+	return []byte(text)
 }
 
-// encrypt returns the ID of the key, a colon, and the nonce and the ciphertext in base64.
+// encrypt returns the ID of the key, the nonce and the ciphertext in base64, and the requester, if there is one, separated by colons. The policy
+// pending-objects reads the requester.
 func (k Keys) encrypt(b Binding, plain []byte) (string, error) {
 	id := k.newest()
 	if id == "" {
@@ -100,11 +108,17 @@ func (k Keys) encrypt(b Binding, plain []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return id + ":" + base64.StdEncoding.EncodeToString(aead.Seal(nil, nil, plain, b.additional())), nil
+	text := id + ":" + base64.StdEncoding.EncodeToString(aead.Seal(nil, nil, plain, b.additional()))
+	if b.Requester != "" {
+		text += ":" + b.Requester
+	}
+	return text, nil
 }
 
+// decrypt decrypts a text of the requester that it names.
 func (k Keys) decrypt(b Binding, text string) ([]byte, error) {
 	id, encoded, _ := strings.Cut(text, ":")
+	encoded, b.Requester, _ = strings.Cut(encoded, ":")
 	sealed, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil || len(encoded) == 0 {
 		return nil, errors.New("the annotation is not the one that Stencil wrote")
@@ -136,3 +150,16 @@ func KeyOf(text string) string {
 	id, _, _ := strings.Cut(text, ":")
 	return id
 }
+
+// RequesterOf returns the user whose request was admitted with an annotation; empty if the annotation names none.
+func RequesterOf(text string) string {
+	_, rest, _ := strings.Cut(text, ":")
+	_, requester, _ := strings.Cut(rest, ":")
+	return requester
+}
+
+// DryRun returns the requester of a binding for a dry run. No object of it is created.
+func DryRun(user string) string { return ":" + user }
+
+// IsDryRun reports whether an annotation was written in a dry run.
+func IsDryRun(text string) bool { return strings.HasPrefix(RequesterOf(text), ":") }

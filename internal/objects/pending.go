@@ -51,8 +51,12 @@ func (p Pending) Seal(keys Keys, b Binding) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(text) > MaximumSize {
-		return "", &TooLargeError{Size: len(text)}
+	size := len(text)
+	if b.Requester != "" {
+		size -= len(":") + len(b.Requester)
+	}
+	if size > MaximumSize {
+		return "", &TooLargeError{Size: size}
 	}
 	return text, nil
 }

@@ -31,7 +31,31 @@ func (s *state) pending() string { return s.vm.GetAnnotations()[contract.Annotat
 
 // binding returns what the annotation belongs to.
 func (s *state) binding() objects.Binding {
-	return objects.Binding{Namespace: s.vm.GetNamespace(), Name: s.vm.GetName(), Record: s.vm.GetAnnotations()[contract.AnnotationRendered]}
+	return objects.Binding{
+		Namespace: s.vm.GetNamespace(), Name: s.vm.GetName(), Record: s.vm.GetAnnotations()[contract.AnnotationRendered],
+		Requester: objects.RequesterOf(s.pending()),
+	}
+}
+
+// misplaced returns why the pending objects are not those of the VirtualMachine; empty if they are. A user can send the annotation of another request, which
+// only a VirtualMachine without a reference keeps. An annotation of a release that wrote no requester is valid for minutes after the upgrade.
+func (s *state) misplaced() string {
+	switch {
+	case objects.IsDryRun(s.pending()):
+		return "the annotation was written in a dry run"
+	case objects.RequesterOf(s.pending()) == "":
+		return ""
+	}
+	vm, errs := machine.Read(s.vm.Object)
+	if len(errs) > 0 {
+		return "the metadata of the VirtualMachine cannot be read"
+	}
+	text, found := vm.Reference()
+	ref, errs := machine.ParseReference(text, s.vm.GetNamespace())
+	if from := vm.Record(); !found || len(errs) > 0 || ref.Namespace != from.Namespace || ref.Name != from.Name {
+		return "the VirtualMachine does not refer to the template for which the annotation was written"
+	}
+	return ""
 }
 
 // plan is the result of decide.
@@ -59,6 +83,9 @@ func decide(s *state) (p plan) {
 	pending, err := objects.Open(s.keys, s.binding(), s.pending(), s.vm.GetCreationTimestamp().Time)
 	if err != nil {
 		p.problem = err.Error()
+		return p
+	}
+	if p.problem = s.misplaced(); p.problem != "" {
 		return p
 	}
 	p.pending = pending

@@ -117,6 +117,10 @@ func (h *Handler) attach(ctx context.Context, request admission.Request, request
 		return unavailable("the objects of the template could not be read", err)
 	}
 	pending := objects.Pending{Sealed: h.objects.Now(), Sensitive: others.sensitive}
+	// The API server compares it with the sender of the request, which is not always the requester.
+	if others.binding.Requester = request.UserInfo.Username; request.DryRun != nil && *request.DryRun {
+		others.binding.Requester = objects.DryRun(request.UserInfo.Username)
+	}
 	var causes field.ErrorList
 	for i, manifest := range manifests {
 		resource, denied, err := h.creatable(ctx, request, requester, manifest, others.lent[i])
