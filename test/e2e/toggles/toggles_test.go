@@ -3,8 +3,10 @@
 package toggles_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,15 +22,15 @@ func TestMain(m *testing.M) {
 	harness.Main(m, func(context.Context) (func() error, error) { return nil, nil })
 }
 
-// toggle is a value that is switched on and off again.
-type toggle struct {
+// step is an upgrade to other values; without values, everything is switched off again.
+type step struct {
 	name   string
 	values map[string]any
 	// apiServer adds stencil-apiserver.
 	apiServer bool
 	// arguments are those of the managers that the chart would derive from the values and from the pod.
 	arguments []string
-	// gap is the only message with which writes may be denied while it is switched on: see docs/status.md.
+	// gap is the only message with which writes may be denied meanwhile: see docs/status.md.
 	gap string
 }
 
@@ -64,45 +66,47 @@ func TestTogglesUnderWrites(t *testing.T) {
 
 	defaults := []string{"--defaulting-socket=" + sidecar.Socket(), "--defaulting-mac=never"}
 	var table strings.Builder
-	for _, tc := range []toggle{
-		{name: "defaulting, failurePolicy Fail", values: section("defaulting", map[string]any{"enabled": true, "failurePolicy": "Fail"}), arguments: append(defaults, "--defaulting-failure-policy=Fail"), gap: "x509: certificate signed by unknown authority"},
-		{name: "defaulting, failurePolicy Ignore", values: section("defaulting", map[string]any{"enabled": true}), arguments: defaults},
-		{name: "apiserver", apiServer: true},
-		{name: "templateAPI External", values: map[string]any{"templateAPI": "External"}},
-		{name: "transfers", values: section("transfers", map[string]any{"enabled": true, "image": map[string]any{"tag": "test"}})},
-		{name: "policySources", values: section("policySources", map[string]any{"enabled": true})},
+	failClosed := section("defaulting", map[string]any{"enabled": true, "failurePolicy": "Fail"})
+	closing := append(slices.Clone(defaults), "--defaulting-failure-policy=Fail")
+	for _, tc := range []step{
+		{name: "defaulting.enabled", values: section("defaulting", map[string]any{"enabled": true}), arguments: defaults},
+		{name: "defaulting.failurePolicy=Fail", values: failClosed, arguments: closing},
+		{},
+		{name: "both at once", values: failClosed, arguments: closing, gap: "x509: certificate signed by unknown authority"},
+		{},
+		{name: "apiserver.enabled", apiServer: true},
+		{},
+		{name: "templateAPI=External", values: map[string]any{"templateAPI": "External"}},
+		{},
+		{name: "transfers.enabled", values: section("transfers", map[string]any{"enabled": true, "image": map[string]any{"tag": "test"}})},
+		{},
+		{name: "policySources.enabled", values: section("policySources", map[string]any{"enabled": true})},
+		{},
 		{name: "revisions.write", values: section("revisions", map[string]any{"write": true})},
+		{},
 		{name: "readiness.dryRun", values: section("readiness", map[string]any{"dryRun": true})},
-		{name: "diskAccess.mode None", values: section("diskAccess", map[string]any{"mode": "None"})},
+		{},
+		{name: "diskAccess.mode=None", values: section("diskAccess", map[string]any{"mode": "None"})},
+		{},
 	} {
 		values := map[string]any{}
 		gen.Merge(values, base)
 		gen.Merge(values, tc.values)
-		for _, each := range []struct {
-			what   string
-			change func() error
-		}{
-			{"on", func() error { return stencil.Upgrade(values, tc.apiServer, tc.arguments...) }},
-			{"off", func() error { return stencil.Upgrade(base, false) }},
-		} {
-			began := time.Now()
-			if err := each.change(); err != nil {
-				t.Fatalf("%s, %s: %v", tc.name, each.what, err)
-			}
-			if err := writes.AwaitWritten(t.Context(), 2); err != nil {
-				t.Fatalf("%s, %s: %v", tc.name, each.what, err)
-			}
-			during := writes.Report().Between(began, time.Now())
-			lost := 0
-			for _, write := range during.Writes {
-				if write.Result.Class != traffic.Written && (each.what == "off" || tc.gap == "" || !strings.Contains(write.Result.Message, tc.gap)) {
-					lost++
-				}
-			}
-			fmt.Fprintf(&table, "%-32s  %-3s  %4d written, %d denied or lost\n", tc.name, each.what, during.Count(traffic.Written), lost)
-			if lost > 0 {
-				t.Errorf("%s, %s:\n%s", tc.name, each.what, during)
-			}
+		name := cmp.Or(tc.name, "off again")
+		began := time.Now()
+		if err := stencil.Upgrade(values, tc.apiServer, tc.arguments...); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := writes.AwaitWritten(t.Context(), 2); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		during := writes.Report().Between(began, time.Now())
+		lost := slices.DeleteFunc(slices.Clone(during.Writes), func(write traffic.Write) bool {
+			return write.Result.Class == traffic.Written || tc.gap != "" && strings.Contains(write.Result.Message, tc.gap)
+		})
+		fmt.Fprintf(&table, "%-30s  %4d written, %d denied or lost\n", name, during.Count(traffic.Written), len(during.Writes)-during.Count(traffic.Written))
+		if len(lost) > 0 {
+			t.Errorf("%s:\n%s", name, during)
 		}
 	}
 	report, err := writes.Stop()
