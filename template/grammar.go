@@ -8,8 +8,6 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
-
-	"sigs.k8s.io/yaml"
 )
 
 // contexts is a set of contexts of grammars in which a parameter is inserted into documents of the template.
@@ -189,7 +187,7 @@ func (d *documents) text(segments []segment, key string) {
 		d.insideXML(segments)
 	case (strings.HasPrefix(start, "{") || strings.HasPrefix(start, "[")) && json.Valid([]byte(withStandIns(segments))):
 		d.insideJSON(segments)
-	case isCloudConfig(start), isNetworkData(key) && isMapping(segments):
+	case isCloudConfig(start), isNetworkData(key, withStandIns(segments)):
 		d.insideYAML(segments)
 	}
 }
@@ -202,13 +200,18 @@ func isCloudConfig(text string) bool {
 	return strings.HasPrefix(text, "#cloud-config")
 }
 
-// isNetworkData reports whether network data of cloud-init have this key, in a volume or in a Secret.
-func isNetworkData(key string) bool { return strings.EqualFold(key, "networkData") }
-
-// isMapping reports whether a text is a mapping of YAML.
-func isMapping(segments []segment) bool {
-	var mapping map[string]any
-	return yaml.Unmarshal([]byte(withStandIns(segments)), &mapping) == nil
+// isNetworkData reports whether a text is network data of cloud-init in YAML: by its key in a volume or in a Secret, and by the keys of which each format
+// has one.
+func isNetworkData(key, text string) bool {
+	if !strings.EqualFold(key, "networkData") {
+		return false
+	}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "version:") || strings.HasPrefix(line, "network:") {
+			return true
+		}
+	}
+	return false
 }
 
 // withStandIns returns a text with 0 for each placeholder, which is a number and a word.
@@ -291,10 +294,10 @@ func (d *documents) insideJSON(segments []segment) {
 			continue
 		}
 		for i := 0; i < len(s.text); i++ {
-			switch {
-			case s.text[i] == '"':
+			switch s.text[i] {
+			case '"':
 				quoted = !quoted
-			case s.text[i] == '\\':
+			case '\\':
 				i++
 			}
 		}
