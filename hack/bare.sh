@@ -20,6 +20,8 @@ if [[ ${1:-} == --inside ]]; then # In namespaces of its own: mounts, processes.
 	done
 	ln -s /proc/self/fd "$root/dev/fd"
 	mkdir -m 1777 "$root/dev/shm"
+	mkdir "$root/dev/pts" && mount -t devpts -o newinstance,ptmxmode=666 devpts "$root/dev/pts"
+	ln -s pts/ptmx "$root/dev/ptmx"
 	mount -t proc proc "$root/proc"
 	bind "$run/tmp" /tmp
 	bind "$run/home" /home/user
