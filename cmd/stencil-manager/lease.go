@@ -64,8 +64,8 @@ func (l *heldLease) Get(ctx context.Context) (record *resourcelock.LeaderElectio
 		record, raw, err = l.Interface.Get(ctx)
 		return err
 	})
-	// An uninstallation leaves the lease to nobody for a while, so that the managers which it is about to delete do not lead. A manager that started
-	// since then belongs to a new installation.
+	// An uninstallation holds the lease beyond its end, so that the managers which helm is about to delete do not lead. A manager that started later
+	// belongs to a new installation.
 	if err == nil && record.HolderIdentity == uninstall.Identity && record.RenewTime.Time.Before(l.started) {
 		record.HolderIdentity = ""
 	}
