@@ -29,7 +29,7 @@ func (r release) push(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("reading the layout of %s: %w", repository, err)
 		}
-		tag, err := name.NewTag(r.repository + "/" + repository + ":" + r.tag(), named...)
+		tag, err := name.NewTag(r.repository+"/"+repository+":"+r.tag(), named...)
 		if err != nil {
 			return fmt.Errorf("-repository: %w", err)
 		}
