@@ -32,6 +32,7 @@ func TestExemptControllers(t *testing.T) {
 			permitted := bypasses{
 				"system:serviceaccount:hco:kubevirt-controller", "system:serviceaccount:cdi:cdi-sa", "system:serviceaccount:other:cdi-sa", "system:serviceaccount:hco:other",
 				"admin", "kubevirt-controller", "system:serviceaccount:kubevirt-controller",
+				wildcard + "system:serviceaccount:evil:kubevirt-controller", wildcard + "system:serviceaccount:both:kubevirt-controller", "system:serviceaccount:both:kubevirt-controller",
 			}
 			for _, tc := range []struct {
 				user string
@@ -41,6 +42,8 @@ func TestExemptControllers(t *testing.T) {
 				{"system:serviceaccount:cdi:cdi-sa", true},
 				{"system:serviceaccount:kubevirt:kubevirt-controller", false},
 				{"system:serviceaccount:other:cdi-sa", false},
+				{"system:serviceaccount:evil:kubevirt-controller", false},
+				{"system:serviceaccount:both:kubevirt-controller", false},
 				{"system:serviceaccount:hco:other", false},
 				{"admin", false},
 				{"kubevirt-controller", false},

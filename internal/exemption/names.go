@@ -16,8 +16,9 @@ const (
 	systemNamespace = "kube-system"
 )
 
-// permission is what exempt service accounts may do, in CEL of admission policies and webhooks.
-const permission = "authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('bypass').allowed()"
+// permission is what exempt service accounts may do, in CEL of admission policies and webhooks: verb bypass, granted by name. An account that has the other verb,
+// which no role names, has every verb by a wildcard.
+const permission = "authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('bypass').allowed() && !authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('any-verb').allowed()"
 
 // Account is a service account.
 type Account struct{ Namespace, Name string }

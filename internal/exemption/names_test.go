@@ -79,7 +79,7 @@ func TestUsers(t *testing.T) {
 func TestExpression(t *testing.T) {
 	const bound = `request.userInfo.username.startsWith('system:serviceaccount:') && (request.userInfo.username in ["a", "system:serviceaccount:n:b"] || ` +
 		`request.userInfo.username.split(':')[3] in ["a", "system:serviceaccount:n:b"]) && ` +
-		`authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('bypass').allowed()`
+		`authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('bypass').allowed() && !authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('any-verb').allowed()`
 	for name, tc := range map[string]struct {
 		given []string
 		want  string

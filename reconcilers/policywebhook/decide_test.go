@@ -243,7 +243,7 @@ func TestAWholeEntry(t *testing.T) {
 			Name: "not-exempt", Expression: `!(request.userInfo.username in ["system:serviceaccount:kube-system:b"] || ` +
 				`request.userInfo.username.startsWith('system:serviceaccount:') && ` +
 				`(request.userInfo.username in ["kubevirt-handler"] || request.userInfo.username.split(':')[3] in ["kubevirt-handler"]) && ` +
-				`authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('bypass').allowed())`,
+				`authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('bypass').allowed() && !authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('any-verb').allowed())`,
 		}},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -288,7 +288,7 @@ const (
 	exemptAccounts = `["system:serviceaccount:virt:operator","handler"]`
 	exemptRequests = "request.userInfo.username in " + exemptByName + " || request.userInfo.username.startsWith('system:serviceaccount:') && " +
 		"(request.userInfo.username in " + exemptAccounts + " || request.userInfo.username.split(':')[3] in " + exemptAccounts + ") && " +
-		"authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('bypass').allowed()"
+		"authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('bypass').allowed() && !authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('any-verb').allowed()"
 )
 
 // exemptIn is the place of the exempt users in a policy.

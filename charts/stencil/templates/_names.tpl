@@ -350,7 +350,7 @@ same in exemptUsers and exemptController.
 {{- $terms = append $terms (printf "request.userInfo.username in %s" $users) -}}
 {{- end -}}
 {{- if ne $accounts "[]" -}}
-{{- $terms = append $terms (printf "request.userInfo.username.startsWith('system:serviceaccount:') && (request.userInfo.username in %s || request.userInfo.username.split(':')[3] in %s) && authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('bypass').allowed()" $accounts $accounts) -}}
+{{- $terms = append $terms (printf "request.userInfo.username.startsWith('system:serviceaccount:') && (request.userInfo.username in %s || request.userInfo.username.split(':')[3] in %s) && authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('bypass').allowed() && !authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('any-verb').allowed()" $accounts $accounts) -}}
 {{- end -}}
 {{- join " || " $terms -}}
 {{- end -}}

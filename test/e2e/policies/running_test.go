@@ -33,6 +33,8 @@ var (
 		"change the VirtualMachine, where its template and the approvals permit it"}
 	statusClosed = denial{"running-machines", "KubeVirt alone writes the status of a VirtualMachine in a governed namespace: " +
 		"use virtctl or the subresources to start, stop and restart it"}
+	ownershipAtCreation = denial{"running-machines", "a VirtualMachine in a governed namespace is created without ownerReferences and without finalizers of others than KubeVirt: " +
+		"remove them, or a cluster admin can exempt the controller that needs them with exemptSubjects of the TemplateApproval"}
 	ownershipClosed = denial{"running-machines", "finalizers and ownerReferences of virtual machines cannot be changed in a governed namespace: " +
 		"a cluster admin can exempt the controller that needs to with exemptSubjects of the TemplateApproval"}
 )
@@ -49,6 +51,7 @@ func TestRunningMachinesStayAsTheyWereApproved(t *testing.T) {
 			"spec":     object{"domain": object{"devices": object{}}}, "status": object{"phase": "Running"},
 		})))
 		mustPass(t, admin.create(templated("stored", "golden/fedora")))
+		mustPass(t, admin.create(vm("v1", object{"name": "held", "finalizers": []any{"example.com/hold", "example.com/other"}}, "golden/fedora")))
 		mustPass(t, admin.create(plain("plain")))
 	}
 	handyman := newOwner(t, "running-handyman")
@@ -90,16 +93,18 @@ func TestRunningMachinesStayAsTheyWereApproved(t *testing.T) {
 		},
 		"any status of a VM": {resource: both, names: vms, change: object{"status": object{"ready": true}}, subresources: []string{"status"}, want: statusClosed},
 
-		"what kubectl apply writes":     {resource: instances, change: metadata("annotations", object{"kubectl.kubernetes.io/last-applied-configuration": "{}"})},
-		"what Velero marks":             {resource: instances, change: metadata("labels", object{"velero.io/backup-name": "nightly", "velero.io/restore-name": "r"})},
-		"what Kasten marks":             {resource: instances, change: metadata("annotations", object{"k10.kasten.io/freezeVM": "true"})},
-		"what is said to a descheduler": {resource: instances, change: metadata("annotations", object{"descheduler.alpha.kubernetes.io/evict": "true", "descheduler.alpha.kubernetes.io/prefer-no-eviction": "true"})},
-		"what Prometheus reads":         {resource: instances, change: metadata("annotations", object{"prometheus.io/scrape": "true", "prometheus.io/port": "9100"})},
-		"a label of the ambient mesh":   {resource: instances, change: metadata("labels", object{"istio.io/dataplane-mode": "ambient", "istio.io/use-waypoint": "w"})},
-		"the name of an application":    {resource: instances, change: metadata("labels", object{"app.kubernetes.io/part-of": "shop"})},
-		"an open key is taken away":     {resource: instances, change: metadata("labels", object{"velero.io/backup-name": nil})},
-		"what is stored":                {resource: instances, change: object{"metadata": object{"labels": object{"team": "a"}}, "status": object{"phase": "Running"}}},
-		"a label of a VM":               {resource: both, names: vms, change: metadata("labels", object{"role": "db"})},
+		"what kubectl apply writes":          {resource: instances, change: metadata("annotations", object{"kubectl.kubernetes.io/last-applied-configuration": "{}"})},
+		"what Velero marks":                  {resource: instances, change: metadata("labels", object{"velero.io/backup-name": "nightly", "velero.io/restore-name": "r"})},
+		"what Kasten marks":                  {resource: instances, change: metadata("annotations", object{"k10.kasten.io/freezeVM": "true"})},
+		"what is said to a descheduler":      {resource: instances, change: metadata("annotations", object{"descheduler.alpha.kubernetes.io/evict": "true", "descheduler.alpha.kubernetes.io/prefer-no-eviction": "true"})},
+		"what Prometheus reads":              {resource: instances, change: metadata("annotations", object{"prometheus.io/scrape": "true", "prometheus.io/port": "9100"})},
+		"a label of the ambient mesh":        {resource: instances, change: metadata("labels", object{"istio.io/dataplane-mode": "ambient", "istio.io/use-waypoint": "w"})},
+		"the name of an application":         {resource: instances, change: metadata("labels", object{"app.kubernetes.io/part-of": "shop"})},
+		"an open key is taken away":          {resource: instances, change: metadata("labels", object{"velero.io/backup-name": nil})},
+		"what is stored":                     {resource: instances, change: object{"metadata": object{"labels": object{"team": "a"}}, "status": object{"phase": "Running"}}},
+		"a finalizer of a VM is removed":     {resource: both, names: []string{"held"}, change: metadata("finalizers", []any{"example.com/hold"})},
+		"all finalizers of a VM are removed": {resource: both, names: []string{"held"}, change: metadata("finalizers", nil)},
+		"a label of a VM":                    {resource: both, names: vms, change: metadata("labels", object{"role": "db"})},
 	}
 	t.Run("each", func(t *testing.T) {
 		for name, tc := range cases {
@@ -123,6 +128,24 @@ func TestRunningMachinesStayAsTheyWereApproved(t *testing.T) {
 				}
 			})
 		}
+		t.Run("a VM is created", func(t *testing.T) {
+			t.Parallel()
+			for name, tc := range map[string]struct {
+				field string
+				value []any
+				want  denial
+			}{
+				"with a foreign finalizer":  {"finalizers", []any{"example.com/hold"}, ownershipAtCreation},
+				"with an owner":             {"ownerReferences", owners, ownershipAtCreation},
+				"with KubeVirt's finalizer": {"finalizers", []any{"kubevirt.io/virtualMachineControllerFinalize"}, denial{}},
+			} {
+				created := vm("v1", object{"name": "created", tc.field: tc.value}, "golden/fedora")
+				t.Run(name, func(t *testing.T) {
+					tc.want.check(t, dry(t, nil, space).create(created))
+					denial{}.check(t, dry(t, nil, free).create(created))
+				})
+			}
+		})
 		t.Run("an instance is replaced", func(t *testing.T) {
 			t.Parallel()
 			replacement := encode(object{
