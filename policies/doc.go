@@ -14,7 +14,7 @@
 //   - undecided-namespaces: the same rules before Stencil has decided whether an approval selects a namespace.
 //   - namespace-coverage, governed-label, approval-index: relabelling a namespace does not evade an approval.
 //   - disk-lending: only users who may copy the disks of a namespace lend them by a template.
-//   - manager-namespaces, manager-captures, manager-disks, manager-revisions, manager-transfers, manager-webhooks: the writes that are permitted to Stencil's
+//   - manager-namespaces, manager-captures, manager-disks, manager-images, manager-revisions, manager-transfers, manager-webhooks: the writes that are permitted to Stencil's
 //     manager and its token.
 //   - approvals: an approval does not select namespaces by the label that Stencil derives from approvals.
 //   - policy-exception: granting an exception requires verb except on each VirtualMachinePolicy that it names, and it ends within 366 days.
@@ -41,6 +41,7 @@
 //	managerUser       string           the username of the manager
 //	uninstallUser     string           the username of the hook that ends captures before an uninstallation
 //	diskUser          string           the username under which the manager creates disks that templates lend; empty if it creates none
+//	imageUser         string           the username under which the manager keeps golden images fresh
 //	revisionUser      string           the username under which the manager replaces stored instance types; empty if it replaces none
 //	transferUser      string           the username under which the manager imports and exports templates; empty if it does neither
 //	transferDomain    string           the domain below which movers are reached from outside of the cluster; empty if they are not

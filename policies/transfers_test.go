@@ -161,7 +161,8 @@ func TestTransfersThatTheManagerWrites(t *testing.T) {
 		create  = "Stencil's manager creates this for a VirtualMachineTemplateImport, VirtualMachineTemplateExport or VirtualMachineTemplateRequest only, with its UID in label template.kubevirt.io/transfer and with no other owner: create it as another user"
 		named   = "Stencil's manager creates this with the UID of an import, export or request in its name only: create it as another user"
 		plain   = "Stencil's manager creates Jobs only that run the image of stencil-mover, without root, without a token and without access to the node: create it as another user"
-		copies  = "Stencil's manager creates DataVolumes as copies of volumes only: create it as another user"
+		copies  = "Stencil's manager creates DataVolumes only that copy one claim or VolumeSnapshot, in spec.source.pvc or spec.source.snapshot with its namespace, and that are filled in no other way: create it as another user"
+		from    = "source: {pvc: {namespace: golden, name: a}}"
 		deletes = "Stencil's manager deletes only what it has created for an import, export or request that still owns it: delete it as another user"
 		changes = "Stencil's manager changes only ownerReferences of the claims and templates that it has created: change it as another user"
 	)
@@ -235,10 +236,22 @@ func TestTransfersThatTheManagerWrites(t *testing.T) {
 			{name: "a change", before: ingress, after: change(ingress, "https", "http"), want: changes},
 		},
 		"datavolumes": {
-			{name: "a copy of a claim", after: `{metadata: {name: a, ` + owned + `}, spec: {source: {pvc: {name: a}}}}`},
-			{name: "a copy of a snapshot", after: `{metadata: {name: a, ` + owned + `}, spec: {source: {snapshot: {name: a}}}}`},
-			{name: "a copy of a DataSource", after: `{metadata: {name: a, ` + owned + `}, spec: {sourceRef: {kind: DataSource, name: a}}}`},
+			{name: "a copy of a claim", after: `{metadata: {name: a, ` + owned + `}, spec: {` + from + `}}`},
+			{name: "a copy of a snapshot", after: `{metadata: {name: a, ` + owned + `}, spec: {source: {snapshot: {namespace: shop, name: a}}}}`},
+			{name: "bound at once", after: `{metadata: {name: a, annotations: {cdi.kubevirt.io/storage.bind.immediate.requested: "", x: y}, ` + owned + `}, spec: {` + from + `, storage: {}}}`},
+			{name: "its deletion", before: `{metadata: {name: a, ` + owned + `}, spec: {sourceRef: {kind: DataSource, name: a}}}`},
+			{name: "what a DataSource leads to", after: `{metadata: {name: a, ` + owned + `}, spec: {sourceRef: {kind: DataSource, name: a}}}`, want: copies},
+			{name: "a claim and what a DataSource leads to", after: `{metadata: {name: a, ` + owned + `}, spec: {` + from + `, sourceRef: {kind: DataSource, name: a}}}`, want: copies},
+			{name: "a claim without its namespace", after: `{metadata: {name: a, ` + owned + `}, spec: {source: {pvc: {name: a}}}}`, want: copies},
+			{name: "a claim and a download", after: `{metadata: {name: a, ` + owned + `}, spec: {source: {pvc: {namespace: golden, name: a}, http: {url: "https://a"}}}}`, want: copies},
 			{name: "a download", after: `{metadata: {name: a, ` + owned + `}, spec: {source: {http: {url: "https://a"}}}}`, want: copies},
+			{name: "a populator", after: `{metadata: {name: a, ` + owned + `}, spec: {` + from + `, storage: {dataSourceRef: {kind: X, name: a}}}}`, want: copies},
+			{name: "a source of the claim", after: `{metadata: {name: a, ` + owned + `}, spec: {` + from + `, pvc: {dataSource: {kind: X, name: a}}}}`, want: copies},
+			{name: "a volume of the cluster", after: `{metadata: {name: a, ` + owned + `}, spec: {` + from + `, storage: {volumeName: a}}}`, want: copies},
+			{name: "nothing", after: `{metadata: {name: a, ` + owned + `}, spec: {}}`, want: copies},
+			{name: "another way of filling", after: `{metadata: {name: a, annotations: {cdi.kubevirt.io/storage.import.endpoint: x}, ` + owned + `}, spec: {` + from + `}}`, want: copies},
+			{name: "without an owner", after: `{metadata: {name: a}, spec: {` + from + `}}`, want: create},
+			{name: "a change", before: `{metadata: {name: a, ` + owned + `}, spec: {` + from + `}}`, after: `{metadata: {name: a, ` + owned + `}, spec: {source: {pvc: {namespace: other, name: a}}}}`, want: changes},
 		},
 	} {
 		for _, tc := range cases {

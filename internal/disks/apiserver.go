@@ -3,6 +3,7 @@ package disks
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,58 +99,90 @@ const maximumSteps = 2
 // Identity returns the UID of the claim or VolumeSnapshot that a source leads to, and its description. If there is no such object, uid is empty
 // and the description is what is missing.
 func (a *APIServer) Identity(ctx context.Context, source Source) (uid, description string, err error) {
-	to, found, err := a.Resolve(ctx, source)
+	to, err := a.Resolve(ctx, source)
 	switch {
 	case err != nil:
 		return "", "", err
-	case found == nil:
+	case to.Found == nil:
 		return "", to.Problem, nil
 	}
-	return string(found.UID), fmt.Sprintf("%s %s/%s with UID %s", to.Kind, to.Namespace, to.Name, found.UID), nil
+	return string(to.Found.UID), fmt.Sprintf("%s %s/%s with UID %s", to.Kind, to.Namespace, to.Name, to.Found.UID), nil
 }
 
-// Resolve returns the claim or VolumeSnapshot that a source leads to, and its metadata. CDI follows the spec of a DataSource. If there is no such
-// object, the metadata are nil and Problem is what is missing.
-func (a *APIServer) Resolve(ctx context.Context, source Source) (Source, *metav1.ObjectMeta, error) {
-	missing := func(format string, arguments ...any) (Source, *metav1.ObjectMeta, error) {
-		source.Problem = fmt.Sprintf(format, arguments...)
-		return source, nil, nil
-	}
-	for step := 0; source.Kind == DataSourceKind; step++ {
-		if step == maximumSteps {
-			return missing("DataSource %s/%s names another, and CDI follows one", source.Namespace, source.Name)
+// Resolved is the claim or VolumeSnapshot that a source leads to.
+type Resolved struct {
+	// Source is the claim or VolumeSnapshot. If there is none, it is what the search ended at, and Problem is what is missing.
+	Source
+	// Through are the namespaces of the DataSources that lead to it, from the first to the last. Who writes one of them chooses the disk.
+	Through []string
+	// Found are the metadata of the claim or VolumeSnapshot; nil if it does not exist.
+	Found *metav1.ObjectMeta
+}
+
+// Outside returns the first namespace on the way to the disk that is not one of the permitted; empty if all are. It is the first only, because where an object
+// leads is known to those who may read it.
+func (r Resolved) Outside(permitted ...string) string {
+	for _, namespace := range append(slices.Clone(r.Through), r.Namespace) {
+		if !slices.Contains(permitted, namespace) {
+			return namespace
 		}
-		found, err := a.dynamic.Resource(dataSources).Namespace(source.Namespace).Get(ctx, source.Name, metav1.GetOptions{})
+	}
+	return ""
+}
+
+// DataVolumeSource is the source of a DataVolume that copies the disk. It names no DataSource, which CDI would resolve again, at a time when it may lead elsewhere.
+func (r Resolved) DataVolumeSource() map[string]any {
+	key := "pvc"
+	if r.Kind == SnapshotKind {
+		key = "snapshot"
+	}
+	return map[string]any{key: map[string]any{"namespace": r.Namespace, "name": r.Name}}
+}
+
+// Resolve finds the claim or VolumeSnapshot that a source leads to. CDI follows the spec of a DataSource.
+func (a *APIServer) Resolve(ctx context.Context, source Source) (Resolved, error) {
+	to := Resolved{Source: source}
+	missing := func(format string, arguments ...any) (Resolved, error) {
+		to.Problem = fmt.Sprintf(format, arguments...)
+		return to, nil
+	}
+	for step := 0; to.Kind == DataSourceKind; step++ {
+		if step == maximumSteps {
+			return missing("DataSource %s/%s names another, and CDI follows one", to.Namespace, to.Name)
+		}
+		to.Through = append(to.Through, to.Namespace)
+		found, err := a.dynamic.Resource(dataSources).Namespace(to.Namespace).Get(ctx, to.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			return missing("DataSource %s/%s does not exist", source.Namespace, source.Name)
+			return missing("DataSource %s/%s does not exist", to.Namespace, to.Name)
 		case err != nil:
-			return source, nil, fmt.Errorf("looking for DataSource %s/%s: %w", source.Namespace, source.Name, err)
+			return to, fmt.Errorf("looking for DataSource %s/%s: %w", to.Namespace, to.Name, err)
 		}
 		from := object(object(found.Object["spec"])["source"])
 		var named []Source
 		for key, target := range map[string]string{"pvc": ClaimKind, "snapshot": SnapshotKind, "dataSource": DataSourceKind} {
-			if to := object(from[key]); to != nil {
-				named = append(named, reference(nil, target, to, source.Namespace))
+			if next := object(from[key]); next != nil {
+				named = append(named, reference(nil, target, next, to.Namespace))
 			}
 		}
 		switch len(named) {
 		case 0:
-			return missing("DataSource %s/%s names no source", source.Namespace, source.Name)
+			return missing("DataSource %s/%s names no source", to.Namespace, to.Name)
 		case 1:
 		default:
-			return missing("DataSource %s/%s names several sources", source.Namespace, source.Name)
+			return missing("DataSource %s/%s names several sources", to.Namespace, to.Name)
 		}
 		named[0].Field = source.Field
-		source = named[0]
+		to.Source = named[0]
 	}
 	resource := claims
-	if source.Kind == SnapshotKind {
+	if to.Kind == SnapshotKind {
 		resource = snapshots
 	}
-	found, err := a.get(ctx, resource, source.Kind, source.Namespace, source.Name)
+	found, err := a.get(ctx, resource, to.Kind, to.Namespace, to.Name)
 	if err == nil && found == nil {
-		return missing("%s %s/%s does not exist", source.Kind, source.Namespace, source.Name)
+		return missing("%s %s/%s does not exist", to.Kind, to.Namespace, to.Name)
 	}
-	return source, found, err
+	to.Found = found
+	return to, err
 }

@@ -37,10 +37,8 @@ type disk struct {
 	disks.Loan
 	// dataVolume and claim are those of its name; nil if there are none.
 	dataVolume, claim *metav1.ObjectMeta
-	// source is the claim or snapshot that Loan.Source leads to, and found its metadata; nil if it does not exist. They are read only for a
-	// disk that is lent and does not exist.
-	source disks.Source
-	found  *metav1.ObjectMeta
+	// source is what Loan.Source leads to. It is read only for a disk that is lent and does not exist.
+	source disks.Resolved
 }
 
 // missing reports whether the disk does not exist, and the template lends it.
@@ -76,12 +74,14 @@ func decide(s *state) plan {
 		case reason != "":
 		case d.claim != nil && !disks.Own(d.claim.Labels, s.vm.GetUID()):
 			reason = fmt.Sprintf("PersistentVolumeClaim %s/%s exists: %s", s.vm.GetNamespace(), d.Name, disks.Problem(d.claim.Labels))
-		case d.found == nil:
+		case d.source.Found == nil:
 			p.waits = d.source.Problem
 			continue
 		case d.source.Namespace != s.record.Namespace:
 			reason = fmt.Sprintf("VirtualMachineTemplate %s/%s lends only what is in its own namespace, and %s %s/%s is not", s.record.Namespace, s.record.Name, d.source.Kind, d.source.Namespace, d.source.Name)
-		case d.found.DeletionTimestamp != nil:
+		case d.source.Outside(s.record.Namespace) != "":
+			reason = fmt.Sprintf("VirtualMachineTemplate %s/%s lends only what is in its own namespace, and a DataSource of namespace %s selects it", s.record.Namespace, s.record.Name, d.source.Outside(s.record.Namespace))
+		case d.source.Found.DeletionTimestamp != nil:
 			p.waits = fmt.Sprintf("%s %s/%s is being deleted", d.source.Kind, d.source.Namespace, d.source.Name)
 			continue
 		default:
@@ -109,11 +109,7 @@ func (s *state) manifest(d *disk) *unstructured.Unstructured {
 
 	spec := runtime.DeepCopyJSON(machine.MapAt(d.DataVolume, "spec"))
 	delete(spec, "sourceRef")
-	kind := "pvc"
-	if d.source.Kind == disks.SnapshotKind {
-		kind = "snapshot"
-	}
-	spec["source"] = map[string]any{kind: map[string]any{"namespace": d.source.Namespace, "name": d.source.Name}}
+	spec["source"] = d.source.DataVolumeSource()
 	priority := machine.StringAt(machine.MapAt(s.vm.Object, "spec", "template", "spec"), "priorityClassName")
 	if machine.StringAt(spec, "priorityClassName") == "" && priority != "" {
 		spec["priorityClassName"] = priority
@@ -145,7 +141,7 @@ func texts(in map[string]any) map[string]string {
 
 // grant returns the command that permits KubeVirt to create the disk.
 func (d denial) grant(namespace string) string {
-	to := d.disk.source
+	to := d.disk.source.Source
 	if to.Name == "" {
 		to = d.disk.Source
 	}

@@ -39,7 +39,7 @@ func lent(change func(*disk)) []disk {
 				"spec": map[string]any{"sourceRef": map[string]any{"kind": "DataSource", "name": "fedora"}, "storage": map[string]any{"resources": map[string]any{}}},
 			},
 		},
-		source: disks.Source{Kind: disks.ClaimKind, Namespace: "golden", Name: "fedora-123"}, found: &metav1.ObjectMeta{},
+		source: disks.Resolved{Source: disks.Source{Kind: disks.ClaimKind, Namespace: "golden", Name: "fedora-123"}, Through: []string{"golden"}, Found: &metav1.ObjectMeta{}},
 	}
 	if change != nil {
 		change(&d)
@@ -61,14 +61,15 @@ func TestDecide(t *testing.T) {
 		"a VM that is deleted":                   {gone: true, disks: lent(nil)},
 		"a disk that exists":                     {disks: lent(func(d *disk) { d.dataVolume = &metav1.ObjectMeta{} })},
 		"its own claim without its DataVolume":   {disks: lent(func(d *disk) { d.claim = &metav1.ObjectMeta{Labels: map[string]string{disks.CreatedBy: "vm-1"}} }), create: []string{"web-root"}},
-		"a source that does not exist":           {disks: lent(func(d *disk) { d.found, d.source.Problem = nil, "DataSource golden/fedora does not exist" }), waits: "DataSource golden/fedora does not exist"},
-		"a source that is being deleted":         {disks: lent(func(d *disk) { d.found.DeletionTimestamp = &metav1.Time{} }), waits: "PersistentVolumeClaim golden/fedora-123 is being deleted"},
+		"a source that does not exist":           {disks: lent(func(d *disk) { d.source.Found, d.source.Problem = nil, "DataSource golden/fedora does not exist" }), waits: "DataSource golden/fedora does not exist"},
+		"a source that is being deleted":         {disks: lent(func(d *disk) { d.source.Found.DeletionTimestamp = &metav1.Time{} }), waits: "PersistentVolumeClaim golden/fedora-123 is being deleted"},
 		"a denial while KubeVirt may copy":       {disks: lent(func(d *disk) { d.Denial = "it is not lent" })},
 		"a denial after another failure":         {disks: lent(func(d *disk) { d.Denial = "it is not lent" }), failure: "exceeded quota"},
 		"a denial, and KubeVirt may not copy":    {disks: lent(func(d *disk) { d.Denial = "it is not lent" }), failure: notPermitted, denials: []string{"it is not lent"}},
 		"the claim of another user":              {disks: lent(func(d *disk) { d.claim = &metav1.ObjectMeta{} }), failure: notPermitted, denials: []string{"PersistentVolumeClaim team-a/web-root exists: it lacks the label kubevirt.io/created-by, which KubeVirt gives to disks that it creates"}},
 		"the claim of an earlier VM of the name": {disks: lent(func(d *disk) { d.claim = &metav1.ObjectMeta{Labels: map[string]string{disks.CreatedBy: "vm-0"}} }), failure: notPermitted, denials: []string{"PersistentVolumeClaim team-a/web-root exists: its label kubevirt.io/created-by names another VirtualMachine"}},
 		"a DataSource that was retargeted":       {disks: lent(func(d *disk) { d.source.Namespace = "finance" }), failure: notPermitted, denials: []string{"VirtualMachineTemplate golden/fedora lends only what is in its own namespace, and PersistentVolumeClaim finance/fedora-123 is not"}},
+		"a DataSource that another selects":      {disks: lent(func(d *disk) { d.source.Through = []string{"golden", "finance"} }), failure: notPermitted, denials: []string{"VirtualMachineTemplate golden/fedora lends only what is in its own namespace, and a DataSource of namespace finance selects it"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &state{vm: vm(t), record: machine.Record{Namespace: "golden", Name: "fedora", UID: "t-1"}, failure: tc.failure, disks: tc.disks}

@@ -46,7 +46,7 @@ func (r *Reconciler) gather(ctx context.Context, name types.NamespacedName) (*st
 		d.dataVolume, err1 = r.disks.DataVolume(ctx, name.Namespace, loan.Name)
 		if d.missing() {
 			d.claim, err2 = r.disks.Claim(ctx, name.Namespace, loan.Name)
-			d.source, d.found, err3 = r.disks.Resolve(ctx, loan.Source)
+			d.source, err3 = r.disks.Resolve(ctx, loan.Source)
 		}
 		for _, err := range []error{err1, err2, err3} {
 			if err != nil {

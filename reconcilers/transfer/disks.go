@@ -3,10 +3,10 @@ package transfer
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/ovf/conversion"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
@@ -16,9 +16,8 @@ type exported struct {
 	// volume is its name in the VirtualMachine.
 	volume string
 	cdrom  bool
-	// namespace and name are those of the source, a claim, a snapshot or a DataSource. Source is the part of a DataVolume's spec that copies.
-	namespace, name string
-	source          map[string]any
+	// source is the object that the template names.
+	source disks.Source
 }
 
 // exportable is a template in the form in which it is exported.
@@ -40,7 +39,7 @@ func prepare(from *v1beta1.VirtualMachineTemplate, vm map[string]any) (*exportab
 		return nil, fmt.Errorf("reading the VirtualMachine of template %s: %w", template.Name, err)
 	}
 	// References to DataSources and snapshots become references to claims, in the template and in the VirtualMachine alike.
-	originals := map[string]map[string]any{}
+	originals := map[string]disks.Source{}
 	for _, object := range []map[string]any{declared, vm} {
 		for _, each := range machine.MapsAt(machine.MapAt(object, "spec"), "dataVolumeTemplates") {
 			replaceSource(machine.MapAt(each, "spec"), template.Namespace, originals)
@@ -55,27 +54,29 @@ func prepare(from *v1beta1.VirtualMachineTemplate, vm map[string]any) (*exportab
 		if namespace == "" {
 			namespace = template.Namespace
 		}
-		original := originals[source.Claim]
-		if original == nil {
-			original = map[string]any{"source": map[string]any{"pvc": map[string]any{"namespace": namespace, "name": source.Claim}}}
+		original, replaced := originals[source.Claim]
+		if !replaced {
+			original = disks.Source{Kind: disks.ClaimKind, Namespace: namespace, Name: source.Claim}
 		}
-		name := source.Claim[strings.LastIndex(source.Claim, ":")+1:]
-		p.disks = append(p.disks, exported{volume: source.Volume, cdrom: source.CDROM, namespace: namespace, name: name, source: original})
+		p.disks = append(p.disks, exported{volume: source.Volume, cdrom: source.CDROM, source: original})
 	}
 	return p, nil
 }
 
+// placeholders begin the names of claims that stand for objects of these kinds.
+var placeholders = map[string]string{disks.DataSourceKind: "datasource", disks.SnapshotKind: "snapshot"}
+
 // replaceSource replaces a DataSource or a snapshot in the spec of a DataVolume by a claim, and stores the original by the name of the claim. What a
 // parameter selects stays as it is: it is not the template's own.
-func replaceSource(spec map[string]any, namespace string, originals map[string]map[string]any) {
-	var kind, key string
+func replaceSource(spec map[string]any, namespace string, originals map[string]disks.Source) {
+	var kind string
 	var from map[string]any
 	source := machine.MapAt(spec, "source")
 	switch {
 	case machine.MapAt(spec, "sourceRef") != nil:
-		kind, key, from = "datasource", "sourceRef", machine.MapAt(spec, "sourceRef")
+		kind, from = disks.DataSourceKind, machine.MapAt(spec, "sourceRef")
 	case machine.MapAt(source, "snapshot") != nil:
-		kind, key, from = "snapshot", "source", machine.MapAt(source, "snapshot")
+		kind, from = disks.SnapshotKind, machine.MapAt(source, "snapshot")
 	default:
 		return
 	}
@@ -87,21 +88,8 @@ func replaceSource(spec map[string]any, namespace string, originals map[string]m
 		return
 	}
 	// No claim has a name with a colon, so that it can be distinguished from the name of one.
-	claim := kind + ":" + in + ":" + name
-	from["namespace"] = in
-	originals[claim] = map[string]any{key: spec[key]}
+	claim := placeholders[kind] + ":" + in + ":" + name
+	originals[claim] = disks.Source{Kind: kind, Namespace: in, Name: name}
 	delete(spec, "sourceRef")
 	spec["source"] = map[string]any{"pvc": map[string]any{"namespace": in, "name": claim}}
-}
-
-// outside returns the namespaces of disks that an export does not name.
-func (p *exportable) outside(export *v1beta1.VirtualMachineTemplateExport) []string {
-	var others []string
-	for _, disk := range p.disks {
-		if disk.namespace != export.Namespace && !slices.Contains(export.Spec.SourceNamespaces, disk.namespace) {
-			others = append(others, disk.namespace)
-		}
-	}
-	slices.Sort(others)
-	return slices.Compact(others)
 }

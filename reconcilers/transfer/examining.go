@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	diskrules "github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/internal/excerpt"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/transfer"
@@ -187,7 +188,7 @@ func (e *examining) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	copies, waiting, err := e.copies(ctx, disks)
+	copies, waiting, err := e.copies(ctx, disks, e.object.Namespace)
 	if err != nil {
 		return err
 	}
@@ -217,14 +218,15 @@ func (e *examining) disks(ctx context.Context) ([]exported, error) {
 	}
 	var disks []exported
 	for _, disk := range prepared.disks {
-		if disk.cdrom || disk.namespace != e.object.Namespace {
+		// A capture names claims of its namespace. What else is in the template was written by a user meanwhile.
+		if disk.cdrom || disk.source.Kind != diskrules.ClaimKind || disk.source.Namespace != e.object.Namespace {
 			continue
 		}
 		captured := &unstructured.Unstructured{}
 		captured.SetGroupVersionKind(cdi.WithKind("DataVolume"))
-		found, err := get(ctx, e.cluster, disk.namespace, disk.name, captured)
+		found, err := get(ctx, e.cluster, disk.source.Namespace, disk.source.Name, captured)
 		if err != nil {
-			return nil, fmt.Errorf("reading DataVolume %s/%s: %w", disk.namespace, disk.name, err)
+			return nil, fmt.Errorf("reading DataVolume %s/%s: %w", disk.source.Namespace, disk.source.Name, err)
 		}
 		if found && ownedBy(captured, template) {
 			disks = append(disks, disk)

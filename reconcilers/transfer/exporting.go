@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/policies/sample"
 	"github.com/vmstencil/stencil/reconcilers/internal/expansion"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
@@ -111,7 +111,8 @@ func (e *exporting) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	copies, waiting, err := e.copies(ctx, prepared.disks)
+	// The policy template-export has checked that the user may copy from these.
+	copies, waiting, err := e.copies(ctx, prepared.disks, append(e.object.Spec.SourceNamespaces, e.object.Namespace)...)
 	if err != nil {
 		return err
 	}
@@ -151,9 +152,6 @@ func (e *exporting) prepare(ctx context.Context) (*exportable, error) {
 	if err != nil {
 		return nil, &permanentError{ReasonTemplateUnusable, err.Error()}
 	}
-	if others := prepared.outside(e.object); len(others) > 0 {
-		return nil, &permanentError{ReasonSourceDenied, fmt.Sprintf("the template has disks from namespaces that spec.sourceNamespaces does not name: %s: create an export that names them", strings.Join(others, ", "))}
-	}
 	if len(prepared.disks) > e.settings.MaxDisks {
 		return nil, &permanentError{transfer.ReasonLimitExceeded, fmt.Sprintf("the template has %d disks, and at most %d are exported", len(prepared.disks), e.settings.MaxDisks)}
 	}
@@ -161,9 +159,13 @@ func (e *exporting) prepare(ctx context.Context) (*exportable, error) {
 }
 
 // copies has CDI copy the disks: a point in time of each, which pods can mount, and which later changes do not affect. It returns the claims, or what is
-// waited for.
-func (s *session) copies(ctx context.Context, disks []exported) (claims []corev1.PersistentVolumeClaim, waiting string, err error) {
-	for index, disk := range disks {
+// waited for. It fails permanently if the way to one of the disks leads through a namespace that is not permitted, before any is copied.
+func (s *session) copies(ctx context.Context, of []exported, permitted ...string) (claims []corev1.PersistentVolumeClaim, waiting string, err error) {
+	sources, err := s.resolve(ctx, of, permitted)
+	if err != nil {
+		return nil, "", err
+	}
+	for index, disk := range of {
 		name := s.owner.called(fmt.Sprintf("-%d", index))
 		copied := &unstructured.Unstructured{}
 		copied.SetGroupVersionKind(cdi.WithKind("DataVolume"))
@@ -172,9 +174,12 @@ func (s *session) copies(ctx context.Context, disks []exported) (claims []corev1
 			return nil, "", fmt.Errorf("reading DataVolume %s/%s: %w", s.owner.namespace, name, err)
 		}
 		if !found {
-			copied = s.copyOf(name, disk)
+			if sources[index].Found == nil {
+				return nil, "", &permanentError{ReasonTemplateUnusable, fmt.Sprintf("the disk %s cannot be copied: %s", disk.volume, sources[index].Problem)}
+			}
+			copied = s.copyOf(name, sources[index])
 			if err := ensure(ctx, s.cluster, copied); err != nil {
-				return nil, "", fmt.Errorf("copying the disk %s: %w", disk.volume, err)
+				return nil, "", s.notCopied(disk.volume, sources[index], err)
 			}
 		}
 		phase, _, _ := unstructured.NestedString(copied.Object, "status", "phase")
@@ -201,10 +206,37 @@ func (s *session) copies(ctx context.Context, disks []exported) (claims []corev1
 	return claims, waiting, nil
 }
 
+// resolve finds out which claims and snapshots the disks are. A DataSource is the user's, or leads where its owner decides: each namespace on the way to a disk
+// has to be permitted.
+func (s *session) resolve(ctx context.Context, of []exported, permitted []string) ([]disks.Resolved, error) {
+	sources := make([]disks.Resolved, len(of))
+	for index, disk := range of {
+		resolved := disks.Resolved{Source: disk.source}
+		if resolved.Outside(permitted...) == "" {
+			var err error
+			if resolved, err = s.sources.Resolve(ctx, disk.source); err != nil {
+				return nil, err
+			}
+		}
+		if other := resolved.Outside(permitted...); other != "" {
+			return nil, &permanentError{ReasonSourceDenied, fmt.Sprintf("the disk %s of the template comes from namespace %s, which spec.sourceNamespaces does not name: create an export that names it", disk.volume, other)}
+		}
+		sources[index] = resolved
+	}
+	return sources, nil
+}
+
+// notCopied explains why a disk cannot be copied. CDI refuses what the account of transfers may not copy.
+func (s *session) notCopied(volume string, source disks.Resolved, err error) error {
+	if source.Namespace != s.owner.namespace && strings.Contains(err.Error(), "clone source namespace") {
+		return &permanentError{ReasonSourceDenied, fmt.Sprintf("the disk %s is not copied from namespace %s: a cluster admin can list the namespace in the chart value transfers.sourceNamespaces: %v", volume, source.Namespace, err)}
+	}
+	return fmt.Errorf("copying the disk %s: %w", volume, err)
+}
+
 // copyOf returns the DataVolume that copies a disk.
-func (s *session) copyOf(name string, disk exported) *unstructured.Unstructured {
-	spec := maps.Clone(disk.source)
-	spec["storage"] = map[string]any{}
+func (s *session) copyOf(name string, from disks.Resolved) *unstructured.Unstructured {
+	spec := map[string]any{"source": from.DataVolumeSource(), "storage": map[string]any{}}
 	made := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	made.SetGroupVersionKind(cdi.WithKind("DataVolume"))
 	metadata := s.owner.metadata(name)
@@ -287,7 +319,7 @@ func mountCopies(task *transfer.Task, j *job, disks []exported, copies []corev1.
 		capacity := claim.Status.Capacity[corev1.ResourceStorage]
 		disk := disks[index]
 		name := fmt.Sprintf("disk-%d", index)
-		task.Disks = append(task.Disks, transfer.Disk{Name: name, Block: block, Size: capacity.Value(), Volume: disk.volume, Source: disk.name, CDROM: disk.cdrom})
+		task.Disks = append(task.Disks, transfer.Disk{Name: name, Block: block, Size: capacity.Value(), Volume: disk.volume, Source: disk.source.Name, CDROM: disk.cdrom})
 		j.disks = append(j.disks, jobDisk{name: name, claim: claim.Name, block: block, readOnly: true})
 		// Blocks that cannot be compressed grow a little.
 		size += capacity.Value() + capacity.Value()/100

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/internal/excerpt"
 	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/transfer"
@@ -48,15 +49,22 @@ type Options struct {
 type runner struct {
 	// manager writes statuses, cluster everything else.
 	manager, cluster client.Client
-	keys             *keys
-	movers           moverClient
-	slots            *slots
+	// sources finds the disks that a template names, with what the manager may read.
+	sources resolver
+	keys    *keys
+	movers  moverClient
+	slots   *slots
 	// statuses writes conditions of templates.
 	statuses *statuswriter.Writer
 	settings Settings
 	recorder events.EventRecorder
 	metrics  *metrics
 	clock    clock.PassiveClock
+}
+
+// resolver finds the claim or VolumeSnapshot that a source leads to.
+type resolver interface {
+	Resolve(ctx context.Context, source disks.Source) (disks.Resolved, error)
 }
 
 func newRunner(o Options) (*runner, error) {
@@ -87,8 +95,12 @@ func newRunner(o Options) (*runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	sources, err := disks.NewAPIServer(o.Config)
+	if err != nil {
+		return nil, err
+	}
 	return &runner{
-		movers: movers{}, statuses: statuses, manager: own, cluster: cluster, keys: &keys{secrets: typed.CoreV1().Secrets(o.Settings.Namespace), name: o.KeySecret}, slots: waiting,
+		sources: sources, movers: movers{}, statuses: statuses, manager: own, cluster: cluster, keys: &keys{secrets: typed.CoreV1().Secrets(o.Settings.Namespace), name: o.KeySecret}, slots: waiting,
 		settings: o.Settings, recorder: o.Recorder, metrics: m, clock: o.Clock,
 	}, nil
 }

@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/transfer"
 )
@@ -64,6 +65,8 @@ type world struct {
 	mover     transfer.State
 	inspector transfer.State
 	job       batchv1.JobStatus
+	// leads returns what the source of a disk leads to. By default each exists, and leads to itself.
+	leads func(disks.Source) disks.Resolved
 	// released counts the movers that were acknowledged.
 	released int
 }
@@ -73,6 +76,14 @@ func (w *world) state(_ context.Context, _ *identity, ip string) (*transfer.Stat
 		return &w.inspector, nil
 	}
 	return &w.mover, nil
+}
+
+// Resolve implements resolver.
+func (w *world) Resolve(_ context.Context, source disks.Source) (disks.Resolved, error) {
+	if w.leads != nil {
+		return w.leads(source), nil
+	}
+	return disks.Resolved{Source: source, Found: &metav1.ObjectMeta{}}, nil
 }
 
 func (w *world) acknowledge(context.Context, *identity, string) error {
@@ -197,7 +208,7 @@ func (w *world) runner() *runner {
 		w.t.Fatal(err)
 	}
 	return &runner{
-		manager: own, cluster: own, keys: &keys{key: make([]byte, keySize)}, movers: w, slots: waiting, statuses: statuses, settings: w.settings,
+		manager: own, cluster: own, sources: w, keys: &keys{key: make([]byte, keySize)}, movers: w, slots: waiting, statuses: statuses, settings: w.settings,
 		recorder: w.events, metrics: m, clock: w.clock,
 	}
 }

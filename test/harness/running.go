@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
-	"github.com/vmstencil/stencil/test/gen"
 )
 
 // LauncherPod waits until virt-controller has created the pod of a VirtualMachine that is to run, and returns its name.
@@ -54,7 +53,7 @@ func RunInstance(t *testing.T, plane *controlplane.Plane, namespace, name, pod, 
 		}
 		return nil
 	})
-	handler := User(t, plane, "system:serviceaccount:kubevirt:kubevirt-handler", gen.Group("system:masters"))
+	handler := Controller(t, plane, "kubevirt:kubevirt-handler")
 	must(handler, "", "patch", "vmi", name, "--type=merge", "-p", `{"status":{"phase":"Running","selinuxContext":"none","conditions":[`+
 		`{"type":"Ready","status":"True","lastTransitionTime":"2026-11-23T12:00:00Z"},{"type":"LiveMigratable","status":"True","lastTransitionTime":"2026-11-23T12:00:00Z"}]}}`)
 }

@@ -44,3 +44,14 @@ func Namespace(t *testing.T, plane *controlplane.Plane, prefix string) string {
 	}
 	return name
 }
+
+// Controller returns the service account of a controller of KubeVirt or Kubernetes, which policies exempt: it may write the objects of KubeVirt, and has verb
+// bypass by name. A member of system:masters has every verb, and is therefore not exempt.
+func Controller(t *testing.T, plane *controlplane.Plane, account string) *controlplane.User {
+	t.Helper()
+	user := User(t, plane, "system:serviceaccount:"+account)
+	Grant(t, plane, user, "",
+		rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io", "pool.kubevirt.io"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}},
+		rbacv1.PolicyRule{APIGroups: []string{"stencil.kubevirt.io"}, Resources: []string{"templateapprovals"}, Verbs: []string{"bypass"}})
+	return user
+}

@@ -148,7 +148,7 @@ func TestWhatWasApprovedIsNeverReported(t *testing.T) {
 // TestTheAuditSeesWhatRuns changes running VMs as KubeVirt's own controllers could, which no policy restricts.
 func TestTheAuditSeesWhatRuns(t *testing.T) {
 	space := namespaces.Of(t)
-	controller := harness.User(t, stencil.Plane, "system:serviceaccount:kubevirt:kubevirt-controller", gen.Group("system:masters"))
+	controller := harness.Controller(t, stencil.Plane, "kubevirt:kubevirt-controller")
 	running(t, "seen")
 	// A change of the instance triggers an audit.
 	finds := func(what string, want ...string) {

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
-	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -77,7 +76,7 @@ deny contains "not deleted" if {
 	must(t, "", "label", "vm", "ops", "other=label")
 
 	// Policies do not deny requests of the controllers that run VMs.
-	exempt := harness.User(t, stencil.Plane, "system:serviceaccount:kubevirt:kubevirt-controller", gen.Group("system:masters"))
+	exempt := harness.Controller(t, stencil.Plane, "kubevirt:kubevirt-controller")
 	as(t, exempt, "label", "vm", "ops", "test=forbidden", "--overwrite")
 	as(t, exempt, "label", "vm", "ops", "test=precious", "--overwrite")
 	// Finalizers of an object that is being deleted can be removed, regardless of the policies.

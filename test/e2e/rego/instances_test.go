@@ -40,7 +40,7 @@ spec:
 
 // What a policy denies as a VirtualMachine does not pass as another kind, and the policy needs no rules for these kinds.
 func TestEveryKindThatRunsMachinesIsEvaluated(t *testing.T) {
-	controller := harness.User(t, stencil.Plane, "system:serviceaccount:kubevirt:kubevirt-controller", gen.Group("system:masters"))
+	controller := harness.Controller(t, stencil.Plane, "kubevirt:kubevirt-controller")
 	applied(t, "ways", "match: {objectSelector: {matchLabels: {test: ways}}}", `package ways
 deny contains sprintf("a %s with GPU %s runs %s", [input.request.requestKind, gpu.deviceName, input.object.spec.runStrategy]) if {
   input.request.kind == "VirtualMachine"
@@ -73,7 +73,7 @@ deny contains sprintf("a %s with GPU %s runs %s", [input.request.requestKind, gp
 
 // virt-api writes to VirtualMachines what users request from subresources such as addvolume.
 func TestWhatUsersAskOfSubresourcesIsEvaluated(t *testing.T) {
-	api := harness.User(t, stencil.Plane, "system:serviceaccount:kubevirt:kubevirt-apiserver", gen.Group("system:masters"))
+	api := harness.Controller(t, stencil.Plane, "kubevirt:kubevirt-apiserver")
 	// The VirtualMachines are stored before the policy, which they violate.
 	const disks = `"domain":{"devices":{"disks":[{"name":"a"},{"name":"b"}]}},"volumes":[{"name":"a","emptyDisk":{"capacity":"1Gi"}},{"name":"b","emptyDisk":{"capacity":"1Gi"}}]`
 	must(t, vmManifest("plugged", "plugged", gen.Spec(`{"template":{"spec":{`+disks+`}}}`)), "create", "-f", "-")

@@ -37,7 +37,7 @@ func templated(name string, modifiers ...gen.Modifier) string {
 func discard(t *testing.T, names ...string) {
 	t.Helper()
 	t.Cleanup(func() {
-		collector := harness.User(t, stencil.Plane, "system:serviceaccount:kube-system:generic-garbage-collector", gen.Group("system:masters"))
+		collector := harness.Controller(t, stencil.Plane, "kube-system:generic-garbage-collector")
 		as(t, collector, append([]string{"delete", "vm", "--namespace=team-a", "--ignore-not-found"}, names...)...)
 	})
 }

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
-	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -94,7 +93,7 @@ func (p *pinned) runs(t *testing.T) {
 		}
 		return nil
 	})
-	handler := harness.User(t, plane, "system:serviceaccount:kubevirt:kubevirt-handler", gen.Group("system:masters"))
+	handler := harness.Controller(t, plane, "kubevirt:kubevirt-handler")
 	harness.Must(t, plane, handler, "", "patch", "vmi", p.name, "-n", p.namespace, "--type=merge", "-p", `{"status":{"phase":"Running","selinuxContext":"none","conditions":[`+
 		`{"type":"Ready","status":"True","lastTransitionTime":"2026-11-23T12:00:00Z"},{"type":"LiveMigratable","status":"True","lastTransitionTime":"2026-11-23T12:00:00Z"}]}}`)
 }
