@@ -13,6 +13,7 @@
 //   - stored-instancetypes: in these namespaces, only KubeVirt and Stencil write the copies of instance types that determine the size of VMs.
 //   - undecided-namespaces: the same rules before Stencil has decided whether an approval selects a namespace.
 //   - namespace-coverage, governed-label, approval-index: relabelling a namespace does not evade an approval.
+//   - rendered-for: the annotation by whose permission a template lends disks names the user of the request.
 //   - disk-lending: only users who may copy the disks of a namespace lend them by a template.
 //   - manager-namespaces, manager-captures, manager-disks, manager-images, manager-revisions, manager-transfers, manager-webhooks: the writes that are permitted to Stencil's
 //     manager and its token.

@@ -87,7 +87,7 @@ func released(vm map[string]any) map[string]any {
 // they are not compared.
 func IsContract(key string) bool {
 	return key == contract.AnnotationTemplateRef || key == contract.AnnotationRendered || key == contract.AnnotationOverrides ||
-		key == contract.AnnotationCreatedBy || key == contract.AnnotationBoundValues || key == contract.AnnotationProcessed ||
+		key == contract.AnnotationCreatedBy || key == contract.AnnotationRenderedFor || key == contract.AnnotationBoundValues || key == contract.AnnotationProcessed ||
 		key == contract.AnnotationDefaultsApplied || key == contract.AnnotationDefaultsFailed ||
 		key == contract.AnnotationPendingObjects || key == lastApplied || strings.HasPrefix(key, contract.AnnotationParameterPrefix)
 }

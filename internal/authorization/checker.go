@@ -41,6 +41,8 @@ const (
 type Options struct {
 	// Client makes the SubjectAccessReviews.
 	Client authorizationv1client.AuthorizationV1Interface
+	// Fresh asks for every check: an answer is not reused. It is for what is done later than a request, once for each user.
+	Fresh bool
 	// Registerer registers the metrics; nil means that they are not registered.
 	Registerer prometheus.Registerer
 }
@@ -53,10 +55,14 @@ type Checker struct {
 
 // New returns a Checker. It fails when the options do not make an authorizer or the metrics are registered already.
 func New(o Options) (*Checker, error) {
+	allow, deny := AllowTTL, DenyTTL
+	if o.Fresh {
+		allow, deny = 0, 0
+	}
 	delegating, err := authorizerfactory.DelegatingAuthorizerConfig{
 		SubjectAccessReviewClient: o.Client,
-		AllowCacheTTL:             AllowTTL,
-		DenyCacheTTL:              DenyTTL,
+		AllowCacheTTL:             allow,
+		DenyCacheTTL:              deny,
 		// Two quick attempts: an admission request has little time, and its sender can retry better.
 		WebhookRetryBackoff: &wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 2},
 	}.New()

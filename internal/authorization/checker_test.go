@@ -130,3 +130,23 @@ func TestAnswersOfOnePersonOrTemplateAreNotThoseOfAnother(t *testing.T) {
 		t.Errorf("%d metric series, want 3 (use/allowed, use/denied, get/denied)", n)
 	}
 }
+
+// TestAFreshCheckerAsksEachTime revokes a right between two checks.
+func TestAFreshCheckerAsksEachTime(t *testing.T) {
+	var revoked atomic.Bool
+	client, asked := reviewer(t, func(authorizationv1.SubjectAccessReviewSpec) (bool, int) { return !revoked.Load(), http.StatusCreated })
+	checker, err := permission.New(permission.Options{Client: client, Fresh: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []bool{true, false} {
+		got, err := checker.Allowed(t.Context(), authenticationv1.UserInfo{Username: "ada"}, permission.Use, "golden", "fedora")
+		if err != nil || got != want {
+			t.Errorf("got %t, %v, want %t", got, err, want)
+		}
+		revoked.Store(true)
+	}
+	if asked.Load() != 2 {
+		t.Errorf("the API server was asked %d times", asked.Load())
+	}
+}

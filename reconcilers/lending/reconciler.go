@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -21,6 +22,7 @@ import (
 
 	diskcache "github.com/vmstencil/stencil/cache/disks"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/internal/excerpt"
 	"github.com/vmstencil/stencil/internal/objects"
@@ -35,6 +37,8 @@ const (
 	// source does not exist.
 	syncInterval   = time.Second
 	sourceInterval = 5 * time.Second
+	// permissionInterval is the delay until a permission is checked again that is missing.
+	permissionInterval = time.Minute
 
 	// maximumNote is the maximum length of an event's note in bytes.
 	maximumNote = 1 << 10
@@ -64,8 +68,10 @@ type Reconciler struct {
 	disks     *disks.APIServer
 	lender    dynamic.Interface
 	templates *templatecache.Cache
-	recorder  events.EventRecorder
-	results   *prometheus.CounterVec
+	// permissions are those of users, at the moment in which a disk is lent.
+	permissions *permission.Checker
+	recorder    events.EventRecorder
+	results     *prometheus.CounterVec
 }
 
 // New returns a Reconciler. It fails when no client can be made of the configuration, or if the metrics are already registered.
@@ -74,12 +80,16 @@ func New(o Options) (*Reconciler, error) {
 	// No client-side limit: the number of workers limits requests, and the API server has limits of its own.
 	own.QPS = -1
 	r := &Reconciler{templates: o.Templates, recorder: o.Recorder, results: newResults()}
-	var errs [4]error
+	var errs [5]error
 	var served *discovery.DiscoveryClient
 	r.vms, errs[0] = dynamic.NewForConfig(own)
 	r.lender, errs[1] = objects.NewClient(o.Config, o.Account)
 	r.disks, errs[2] = disks.NewAPIServer(own)
 	served, errs[3] = discovery.NewDiscoveryClientForConfig(own)
+	var reviews *authorizationv1client.AuthorizationV1Client
+	if reviews, errs[4] = authorizationv1client.NewForConfig(own); errs[4] == nil {
+		r.permissions, errs[4] = permission.New(permission.Options{Client: reviews, Fresh: true})
+	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("making the clients of lent disks: %w", err)
 	}
@@ -131,6 +141,9 @@ func (r *Reconciler) apply(ctx context.Context, s *state, p plan) (reconcile.Res
 	if len(failures) == 0 && p.waits != "" {
 		log.V(1).Info("source is missing", "reason", p.waits)
 		return reconcile.Result{RequeueAfter: sourceInterval}, nil
+	}
+	if len(failures) == 0 && s.revoked {
+		return reconcile.Result{RequeueAfter: permissionInterval}, nil
 	}
 	return reconcile.Result{}, errors.Join(failures...)
 }

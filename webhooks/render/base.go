@@ -7,8 +7,10 @@ import (
 	"reflect"
 	"slices"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/overrides"
@@ -54,10 +56,14 @@ func (u *update) base(from machine.Record) any {
 	return rerender.Filled(base, u.rendered(from, base))
 }
 
-// originalOf returns the template of a record if its content is the same as when the VM was rendered, nil otherwise.
-func (h *Handler) originalOf(ctx context.Context, from machine.Record) *template.Compiled {
+// originalOf returns the template of a record if the user may use it and its content is the same as when the VM was rendered, nil otherwise. The record could be
+// that of a template that the user may not use: KubeVirt's controllers write what users specify.
+func (h *Handler) originalOf(ctx context.Context, user authenticationv1.UserInfo, from machine.Record) *template.Compiled {
 	found := h.templates.Wait(ctx, from.Namespace, from.Name, 0)
-	if found == nil {
+	if found == nil || found.UID != from.UID {
+		return nil
+	}
+	if may, err := h.permissions.Allowed(ctx, user, permission.Use, from.Namespace, from.Name); err != nil || !may {
 		return nil
 	}
 	if compiled, err := found.Compiled(); err == nil && compiled.Digest() == from.Digest {
@@ -89,7 +95,7 @@ func (u update) lost(spec any, from machine.Record) (causes field.ErrorList) {
 		}
 		template := machine.Reference{Namespace: from.Namespace, Name: from.Name}
 		if u.original == nil {
-			why += ", and the template has changed since or is gone"
+			why += ", and the template has changed since, is gone, or you may not use it"
 		}
 		causes = append(causes, field.Forbidden(field.NewPath(place), fmt.Sprintf(
 			"this override cannot be removed: the value of template %s is not stored with the VirtualMachine, because %s; keep the field, or set it to the value that you want", template, why)))

@@ -100,13 +100,13 @@ func TestARemovedOverrideHasTheTemplatesValue(t *testing.T) {
 			name: "and cannot be restored", base: secret,
 			stored: `{"template":{"password":"mine"}}`, note: `{"spec.template.password":{"hidden":"Secret"}}`, requested: `{"template":{}}`,
 			wantCause: "spec.template.password: Forbidden: this override cannot be removed: the value of template golden/fedora is not stored with the VirtualMachine, " +
-				"because it contains a sensitive or a generated value, and the template has changed since or is gone; keep the field, or set it to the value that you want",
+				"because it contains a sensitive or a generated value, and the template has changed since, is gone, or you may not use it; keep the field, or set it to the value that you want",
 		},
 		{
 			name:   "nor can what is too large",
 			stored: `{"template":{"script":"mine"}}`, note: `{"spec.template.script":{"hidden":"TooLarge"}}`, requested: `{"template":{}}`,
 			wantCause: "spec.template.script: Forbidden: this override cannot be removed: the value of template golden/fedora is not stored with the VirtualMachine, " +
-				"because it is too large, and the template has changed since or is gone; keep the field, or set it to the value that you want",
+				"because it is too large, and the template has changed since, is gone, or you may not use it; keep the field, or set it to the value that you want",
 		},
 		{
 			name:   "a short manifest has all overrides",

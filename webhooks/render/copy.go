@@ -47,6 +47,6 @@ func (h *Handler) copy(ctx context.Context, request admission.Request, vm machin
 func tidyCopy(p *mutation.Patch, vm machine.Object, from machine.Record) {
 	setMetadata(p, "labels", vm.Labels, nil, from.Labels())
 	// The user who created the original VM through stencil-apiserver is not the user who copied it.
-	discard(p, vm.Annotations, contract.AnnotationCreatedBy, contract.AnnotationBoundValues)
+	discard(p, vm.Annotations, contract.AnnotationCreatedBy, contract.AnnotationBoundValues, contract.AnnotationRenderedFor)
 	forget(p, vm.Annotations, from.Sensitive)
 }

@@ -41,6 +41,8 @@ type creation struct {
 	approvals []*approval.Approval
 	// labelled reports that the VM refers to the template by its labels only.
 	labelled bool
+	// lending reports that templates lend their disks.
+	lending bool
 	// suffix returns the random end of a generated name.
 	suffix func() string
 }
@@ -233,7 +235,9 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 		if note := overrides.Compare(unheld(spec), unheld(merged), from.Base.Secret).String(); note != "" {
 			stamps[contract.AnnotationOverrides] = note
 		}
+		spec = merged
 	}
+	c.grant(stamps, spec)
 	composed := c.finish(p, compiled, base, name, explicit, from, stamps, merge.merged)
 	composed.objects = attached{
 		rendered: rendered.Objects(), names: others, lent: lentObjects(compiled),
@@ -277,6 +281,9 @@ func (c creation) finish(p *mutation.Patch, compiled *template.Compiled, base re
 	}
 	if len(compiled.Objects()) == 0 {
 		discarded = append(discarded, contract.AnnotationPendingObjects)
+	}
+	if _, stamped := stamps[contract.AnnotationRenderedFor]; !stamped {
+		discarded = append(discarded, contract.AnnotationRenderedFor)
 	}
 	if c.delegated {
 		stamps[contract.AnnotationCreatedBy] = c.user.Username

@@ -11,6 +11,7 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/disks"
+	"github.com/vmstencil/stencil/internal/mutation"
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
@@ -47,6 +48,29 @@ func (c creation) borrowed(compiled *template.Compiled, spec json.RawMessage, na
 		return nil
 	}
 	return loans
+}
+
+// grant adds for whom the VM is rendered to its stamps if disks of it are copied from another namespace.
+func (c creation) grant(stamps map[string]string, spec map[string]any) {
+	if !c.lending || c.template.Namespace == c.namespace {
+		return
+	}
+	if borrowed := disks.Borrowed(spec, c.namespace); borrowed != "" {
+		stamps[contract.AnnotationRenderedFor] = disks.Grant{Template: c.template.UID, Sources: borrowed, User: c.user}.String()
+	}
+}
+
+// grant writes for whom a VM is changed if other disks of it are copied from another namespace than before.
+func (u update) grant(p *mutation.Patch, from machine.Record, spec any) {
+	changed, _ := spec.(map[string]any)
+	if u.lending == "" || from.Namespace == u.lending {
+		return
+	}
+	borrowed := disks.Borrowed(changed, u.lending)
+	if borrowed == "" || borrowed == disks.Borrowed(u.stored.Spec, u.lending) || u.object.Annotations == nil {
+		return
+	}
+	p.Set(mutation.Pointer{"metadata", "annotations", contract.AnnotationRenderedFor}, disks.Grant{Template: from.UID, Sources: borrowed, User: u.user}.String())
 }
 
 // warnOfDisks returns a warning for each disk that neither the template lends nor KubeVirt may copy. KubeVirt requires the permission of the

@@ -166,6 +166,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 		delegated: delegated,
 		approvals: enforced,
 		labelled:  labelled,
+		lending:   h.lending,
 		suffix:    h.suffix,
 	}.decide()
 	if len(decided.objections) > 0 {
@@ -234,11 +235,15 @@ func (h *Handler) update(ctx context.Context, request admission.Request) admissi
 		return h.untemplatedUpdate(request, vm, stored)
 	}
 	decided := update{
-		find:         func(from machine.Record) *template.Compiled { return h.originalOf(ctx, from) },
+		find:         func(from machine.Record) *template.Compiled { return h.originalOf(ctx, request.UserInfo, from) },
 		raw:          request.Object.Raw,
 		object:       vm,
 		stored:       stored,
+		user:         request.UserInfo,
 		fieldManager: managerOf(request.Options.Raw),
+	}
+	if h.lending {
+		decided.lending = request.Namespace
 	}
 	if decided.mutated = rerender.Changed(stored, vm); len(decided.mutated) > 0 {
 		var denial *admission.Response
@@ -257,7 +262,7 @@ func (h *Handler) unchanged(ctx context.Context, request admission.Request, from
 	if denial != nil {
 		return nil, denial
 	}
-	if compiled, err := found.Compiled(); err == nil && compiled.Digest() == from.Digest {
+	if compiled, err := found.Compiled(); err == nil && found.UID == from.UID && compiled.Digest() == from.Digest {
 		return compiled, nil
 	}
 	var causes field.ErrorList

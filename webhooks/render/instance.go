@@ -265,6 +265,7 @@ func (i instance) compose(found comparison) result {
 	if i.labelled {
 		stamps[contract.AnnotationTemplateRef] = i.reference.String()
 	}
+	i.grant(stamps, i.object.Spec)
 	if found.Matches() {
 		i.note(found.Match, &from, stamps)
 	}

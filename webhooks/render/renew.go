@@ -25,7 +25,7 @@ import (
 // determine what the controller restores, also the record, so without this check they would get objects of templates that they may not use.
 func (h *Handler) renew(ctx context.Context, request admission.Request, vm machine.Object, from machine.Record) (*result, *admission.Response) {
 	found := h.templates.Wait(ctx, from.Namespace, from.Name, 0)
-	if h.objects == nil || found == nil {
+	if h.objects == nil || found == nil || found.UID != from.UID {
 		return nil, nil
 	}
 	compiled, err := found.Compiled()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	contract "github.com/vmstencil/stencil/api/template"
@@ -21,6 +22,9 @@ type update struct {
 	// raw is the object as the client sent it.
 	raw            []byte
 	object, stored machine.Object
+	// user sends the request. lending is the namespace of the VM, and empty if templates lend no disks.
+	user    authenticationv1.UserInfo
+	lending string
 	// fieldManager is the field manager in the request's options.
 	fieldManager string
 	// find returns the template of a record if its content is still the same, and nil otherwise; original is what it has returned.
@@ -69,6 +73,7 @@ func (u update) decide() result {
 	}
 	changed = append(changed, forget(p, u.object.Annotations, from.Sensitive)...)
 	u.note(p, from, base, spec)
+	u.grant(p, from, spec)
 	if len(p.Operations) > 0 {
 		if err := u.restoreClaims(p, changed); err != nil {
 			return result{causes: field.ErrorList{field.InternalError(nil, err)}}
@@ -116,7 +121,7 @@ func (u update) changeMetadata(p *mutation.Patch, again *rerender.Change, overla
 
 var (
 	stampedLabels      = []string{contract.LabelTemplate, contract.LabelTemplateNamespace, contract.LabelTemplateRevision}
-	stampedAnnotations = []string{contract.AnnotationRendered, contract.AnnotationCreatedBy, contract.AnnotationPendingObjects}
+	stampedAnnotations = []string{contract.AnnotationRendered, contract.AnnotationCreatedBy, contract.AnnotationPendingObjects, contract.AnnotationRenderedFor}
 )
 
 // isOverlay reports whether the client sent the manifest of a VM owner, with only the differences from the template,

@@ -50,7 +50,7 @@ func (h *Handler) mutate(ctx context.Context, request admission.Request, vm, sto
 		return ptr.To(deny.Unavailable(fmt.Sprintf("template %s/%s, from which this VM was just rendered again, no longer exists", from.Namespace, from.Name)))
 	}
 	compiled, err := found.Compiled()
-	if err != nil || compiled.Digest() != from.Digest {
+	if err != nil || found.UID != from.UID || compiled.Digest() != from.Digest {
 		return ptr.To(deny.Unavailable(fmt.Sprintf("template %s/%s has changed while this VM was rendered from it again", from.Namespace, from.Name)))
 	}
 	change, causes := rerender.NewChange(compiled, stored, from, rerender.Base(stored, from), names, vm.Parameters())

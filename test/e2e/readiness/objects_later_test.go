@@ -1,7 +1,6 @@
 package readiness_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -216,33 +215,10 @@ func TestAForgedRecordGivesNoObjects(t *testing.T) {
 	if thief.user, err = gen.User(t.Context(), s.Plane, "thief-"+l.team, gen.Role(thief.team, "edit")); err != nil {
 		t.Fatal(err)
 	}
-	own := gen.Manifest(gen.VM("own", gen.Annotation("note", "own"), gen.RunStrategy("Halted"), gen.SmallSpec(), gen.CloudInitSecret("cloudinit", "own-login")))
-	harness.Must(t, s.Plane, thief.user, own, "create", "-n", thief.team, "-f", "-")
-	harness.Must(t, s.Plane, thief.user, "apiVersion: snapshot.kubevirt.io/v1beta1\nkind: VirtualMachineSnapshot\nmetadata: {name: own}\nspec: {source: {apiGroup: kubevirt.io, kind: VirtualMachine, name: own}}\n", "create", "-n", thief.team, "-f", "-")
-	thief.eventually(t, "the snapshot is ready", func() error {
-		if got := thief.kubectl(t, nil, "", "get", "vmsnapshot", "own", "-n", thief.team, "-o", "jsonpath={.status.readyToUse}"); got.Stdout != "true" {
-			return errors.New(got.Stdout + got.Stderr)
-		}
-		return nil
-	})
-	// virt-api splits a patch at commas and colons, and rejects those of a record. It does not decode it.
-	escaped := strings.NewReplacer(`"`, `\u0022`, `,`, `\u002c`, `:`, `\u003a`)
+	thief.snapshot(t, "own", gen.CloudInitSecret("cloudinit", "own-login"))
 	restore := func(name string) {
 		t.Helper()
-		annotate := func(key, value string) string {
-			return `{"op": "add", "path": "/metadata/annotations/template.kubevirt.io~1` + key + `", "value": "` + escaped.Replace(value) + `"}`
-		}
-		manifest, err := json.Marshal(map[string]any{
-			"apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineRestore", "metadata": map[string]any{"name": name},
-			"spec": map[string]any{
-				"target":                     map[string]any{"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": name},
-				"virtualMachineSnapshotName": "own", "patches": []string{annotate("template-ref", l.golden+"/complete"), annotate("rendered", record)},
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		harness.Must(t, s.Plane, thief.user, string(manifest), "create", "-n", thief.team, "-f", "-")
+		thief.restore(t, name, "own", map[string]string{"template-ref": l.golden + "/complete", "rendered": record})
 		if got := thief.exists(t, "vm", name, `{.metadata.annotations.template\.kubevirt\.io/rendered}`); got != record {
 			t.Fatalf("the record of %s is %s", name, got)
 		}

@@ -369,7 +369,7 @@ func TestAnOverrideOfASecretIsRemovedWhereItsValueIsKnown(t *testing.T) {
 		mustKubectl(t, nil, "", "delete", "vmt", "shop", "--namespace=golden")
 		harness.Eventually(t, "the manager knows that the template is gone", func() error {
 			refused := kubectl(t, ada, shopVM("shop-shown", noOverrides), "apply", "--dry-run=server", "-f", "-")
-			if !strings.Contains(refused.Stderr, "it contains a sensitive or a generated value, and the template has changed since or is gone") {
+			if !strings.Contains(refused.Stderr, "it contains a sensitive or a generated value, and the template has changed since, is gone, or you may not use it") {
 				return errNotSynced(refused.Stdout + refused.Stderr)
 			}
 			return nil
