@@ -161,4 +161,6 @@ type Limits struct {
 	// Seconds is how long the transfer of the bytes may take, StallSeconds how long a source may send nothing.
 	Seconds      int64 `json:"seconds"`
 	StallSeconds int64 `json:"stallSeconds"`
+	// BytesPerSecond is how slowly a source may send; 0 is without a limit.
+	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"`
 }

@@ -27,7 +27,7 @@ type transferOptions struct {
 	pullSecrets          program.List
 	cpu, memory, maxSize string
 	networks             program.List
-	limit                int
+	limit, ofNamespace   int
 	ingress              transfer.IngressSettings
 	ingressAnnotations   string
 	examineCaptures      bool
@@ -45,6 +45,7 @@ func (t *transferOptions) bind(flags *flag.FlagSet) {
 	flags.StringVar(&t.memory, "transfer-memory", "192Mi", "Limit of the memory of a mover.")
 	flags.StringVar(&t.maxSize, "transfer-max-size", "4Ti", "Maximum size of all disks of a package together.")
 	flags.IntVar(&t.limit, "transfer-limit", 8, "Maximum number of imports and exports in progress at a time; others wait for them.")
+	flags.IntVar(&t.ofNamespace, "transfer-limit-per-namespace", 2, "Maximum number of imports and exports in progress at a time in one namespace.")
 	flags.BoolVar(&t.examineCaptures, "transfer-examine-captures", true, "Examine the disks of captured templates for the condition Sealed, in copies of them.")
 	flags.Var(&t.networks, "transfer-networks",
 		"Private networks, separated by commas, such as 10.0.0.0/8, in which sources of imports may be. Sources with other addresses that are not public are denied.")
@@ -86,6 +87,9 @@ func (t *transferOptions) settings(namespace string) (reconcilers.Transfers, err
 	if t.limit < 1 {
 		return parsed, fmt.Errorf("--transfer-limit: must be at least 1, not %d", t.limit)
 	}
+	if t.ofNamespace < 1 {
+		return parsed, fmt.Errorf("--transfer-limit-per-namespace: must be at least 1, not %d", t.ofNamespace)
+	}
 	networks, err := prefixes("transfer-networks", t.networks)
 	if err != nil {
 		return parsed, err
@@ -94,7 +98,7 @@ func (t *transferOptions) settings(namespace string) (reconcilers.Transfers, err
 		return parsed, err
 	}
 	parsed.Settings = transfer.Settings{
-		Namespace: namespace, Image: t.image, PullPolicy: corev1.PullPolicy(t.pullPolicy), AllowedNetworks: networks, MaxDisks: maximumDisks, MaxBytes: size.Value(), Limit: t.limit, Ingress: t.ingress,
+		Namespace: namespace, Image: t.image, PullPolicy: corev1.PullPolicy(t.pullPolicy), AllowedNetworks: networks, MaxDisks: maximumDisks, MaxBytes: size.Value(), Limit: t.limit, LimitPerNamespace: t.ofNamespace, Ingress: t.ingress,
 		ExamineCaptures: t.examineCaptures,
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")},

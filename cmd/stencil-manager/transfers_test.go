@@ -14,6 +14,7 @@ func TestFlagsOfTransfersThatAreInvalid(t *testing.T) {
 		`--transfer-memory: must be a positive quantity, not "0"`:      {account, image, "--transfer-memory=0"},
 		`--transfer-max-size: must be a positive quantity, not "-1Gi"`: {account, image, "--transfer-max-size=-1Gi"},
 		"--transfer-limit: must be at least 1, not 0":                  {account, image, "--transfer-limit=0"},
+		"--transfer-limit-per-namespace: must be at least 1, not 0":    {account, image, "--transfer-limit-per-namespace=0"},
 		`--transfer-networks: netip.ParsePrefix("10.0.0.0"): no '/'`:   {account, image, "--transfer-networks=10.0.0.0"},
 		"--transfer-ingress-domain: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')": {account, image, "--transfer-ingress-domain=*.example.com"},
 		"--transfer-ingress-domain: must be no more than 209 characters": {account, image, "--transfer-ingress-domain=" + strings.Repeat("a.", 104) + "aa"},

@@ -129,7 +129,7 @@ func (m *Mover) repository(of, image string, insecure bool, answers time.Duratio
 		return nil, nil, failed(transfer.ReasonInvalidTask, false, "the certificates of the %s: %v", of, err)
 	}
 	transport.ResponseHeaderTimeout = answers
-	options := registry.Options{PlainHTTP: insecure, PlainHTTPHint: "insecure of the " + of, Transport: transport, Credentials: authn.Anonymous, Wait: m.Wait}
+	options := registry.Options{PlainHTTP: insecure, PlainHTTPHint: "insecure of the " + of, Transport: transport, Credentials: authn.Anonymous, Wait: m.Wait, Pace: m.pace()}
 	switch {
 	case with.username != "" || with.password != "":
 		options.Credentials = &authn.Basic{Username: with.username, Password: with.password}

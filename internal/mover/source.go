@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vmstencil/stencil/internal/mover/web"
+	"github.com/vmstencil/stencil/internal/resume"
 	"github.com/vmstencil/stencil/internal/s3"
 	"github.com/vmstencil/stencil/transfer"
 )
@@ -28,6 +29,14 @@ type origin interface {
 
 // stall is how long a source may send nothing.
 func (m *Mover) stall() time.Duration { return time.Duration(m.Task.Limits.StallSeconds) * time.Second }
+
+// slowWindow is the time over which the pace of a source is measured.
+const slowWindow = 2 * time.Minute
+
+// pace is how slowly a source may send.
+func (m *Mover) pace() resume.Pace {
+	return resume.Pace{Slowest: m.Task.Limits.BytesPerSecond, Window: min(slowWindow, 2*m.stall())}
+}
 
 // open opens the package of a source: a file, or those of a folder whose descriptor the source names.
 func (m *Mover) open(ctx context.Context) (origin, error) {
@@ -51,7 +60,7 @@ func (m *Mover) files(ctx context.Context) (whole string, open func(name string)
 	if err != nil {
 		return "", nil, err
 	}
-	options := web.Options{Authorities: with.authorities, Networks: networks, Stall: m.stall(), Wait: m.Wait}
+	options := web.Options{Authorities: with.authorities, Networks: networks, Stall: m.stall(), Pace: m.pace(), Wait: m.Wait}
 	var address string
 	switch source := m.Task.Source; {
 	case source.PVC != nil:

@@ -52,7 +52,7 @@ func (r *Repository) Stream(ctx context.Context, d v1.Descriptor, stall time.Dur
 	}
 	reader := resume.NewReader(ctx, resume.Content{
 		Open: func(ctx context.Context, offset int64) (io.ReadCloser, int64, error) { return r.get(ctx, d, offset) },
-		Size: d.Size, Stall: stall, Temporary: temporary, Wait: r.options.Wait,
+		Size: d.Size, Stall: stall, Pace: r.options.Pace, Temporary: temporary, Wait: r.options.Wait,
 	})
 	return &verified{oci.Verify(reader, d), reader}, nil
 }

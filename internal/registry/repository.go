@@ -19,6 +19,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 
 	"github.com/vmstencil/stencil/internal/cosign"
+	"github.com/vmstencil/stencil/internal/resume"
 	"github.com/vmstencil/stencil/oci"
 )
 
@@ -46,6 +47,8 @@ type Options struct {
 	// Uploads is a folder for the addresses of unfinished uploads, with which another command continues them. If it is empty, they end with the
 	// command.
 	Uploads string
+	// Pace is how slowly the registry may send a blob that is streamed.
+	Pace resume.Pace
 	// Wait waits before an attempt to continue a transfer, numbered from 1. Nil waits 1 s, then twice as long each time.
 	Wait func(ctx context.Context, attempt int) error
 }

@@ -36,6 +36,8 @@ type Content struct {
 	Size int64
 	// Stall is how long the source may send nothing; 0 is without a limit.
 	Stall time.Duration
+	// Pace is how slowly the source may send.
+	Pace Pace
 	// Wait waits before an attempt, numbered from 1. Nil is [Wait].
 	Wait func(ctx context.Context, attempt int) error
 }
@@ -62,8 +64,9 @@ type Reader struct {
 	// failed counts attempts without progress, restarts those from the beginning.
 	failed, restarts int
 	// sum is the digest of what was read, with which a content that is read again from its beginning is compared.
-	sum hash.Hash
-	err error
+	sum   hash.Hash
+	meter *Meter
+	err   error
 }
 
 // NewReader returns a reader, which ends with a context. It connects with the first call of Read.
@@ -71,7 +74,7 @@ func NewReader(ctx context.Context, content Content) *Reader {
 	if content.Wait == nil {
 		content.Wait = Wait
 	}
-	return &Reader{content: content, ctx: ctx, sum: sha256.New()}
+	return &Reader{content: content, ctx: ctx, sum: sha256.New(), meter: NewMeter(content.Pace)}
 }
 
 // Read implements io.Reader.
@@ -112,13 +115,22 @@ func (r *Reader) read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	var n int
-	err := r.timed(func() (err error) { n, err = r.body.Read(p); return err })
+	n, err := r.paced(p)
 	if r.content.Size >= 0 && int64(n) > r.content.Size-r.offset {
 		return 0, ErrChanged
 	}
 	if errors.Is(err, io.EOF) && r.content.Size >= 0 && r.offset+int64(n) < r.content.Size {
 		err = ErrCut
+	}
+	return n, err
+}
+
+// paced reads what the source sends.
+func (r *Reader) paced(p []byte) (n int, err error) {
+	began := time.Now()
+	err = r.timed(func() (err error) { n, err = r.body.Read(p); return err })
+	if slow := r.meter.Add(n, time.Since(began)); slow != nil && !errors.Is(err, io.EOF) {
+		return 0, slow
 	}
 	return n, err
 }
@@ -164,8 +176,7 @@ func (r *Reader) skip() error {
 	again := sha256.New()
 	buffer := make([]byte, 64<<10)
 	for left := r.offset; left > 0; {
-		var n int
-		err := r.timed(func() (err error) { n, err = r.body.Read(buffer[:min(left, int64(len(buffer)))]); return err })
+		n, err := r.paced(buffer[:min(left, int64(len(buffer)))])
 		again.Write(buffer[:n])
 		left -= int64(n)
 		if left == 0 {

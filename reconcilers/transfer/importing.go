@@ -116,7 +116,7 @@ func (i *importing) task(stage transfer.Stage) *transfer.Task {
 		Conversion: transfer.Conversion{
 			Namespace: i.object.Namespace, Name: i.templateName(), DeploymentOption: spec.DeploymentOption, Networks: spec.Networks, Instancetype: spec.Instancetype,
 		},
-		Limits: transfer.Limits{Disks: i.settings.MaxDisks, Bytes: i.settings.MaxBytes, Ratio: maxRatio, Seconds: int64(importTimeout.Seconds()), StallSeconds: stallSeconds},
+		Limits: transfer.Limits{Disks: i.settings.MaxDisks, Bytes: i.settings.MaxBytes, Ratio: maxRatio, Seconds: int64(importTimeout.Seconds()), StallSeconds: stallSeconds, BytesPerSecond: slowest},
 	}
 	i.settings.restrict(task)
 	if spec.Timeout != nil {
@@ -135,6 +135,8 @@ const (
 	maxRatio = 1000
 	// stallSeconds is how long a source may send nothing.
 	stallSeconds = 60
+	// slowest is how many bytes per second a source sends at least.
+	slowest = 32 << 10
 )
 
 // start creates what a mover needs, and its Job.

@@ -203,6 +203,8 @@ type Settings struct {
 	MaxBytes int64
 	// Limit is how many imports, exports and examinations may be in progress at a time.
 	Limit int
+	// LimitPerNamespace is how many of them may be in progress at a time in one namespace.
+	LimitPerNamespace int
 	// Ingress is how movers are reached from outside of the cluster.
 	Ingress IngressSettings
 	// ExamineCaptures has the disks of captured templates examined.

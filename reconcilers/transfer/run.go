@@ -84,7 +84,7 @@ func newRunner(o Options) (*runner, error) {
 		return nil, fmt.Errorf("making the client of transfers: %w", err)
 	}
 	waiting := &slots{
-		limit: o.Settings.Limit, held: map[place]bool{}, waiting: map[place]time.Time{},
+		limit: o.Settings.Limit, perNamespace: min(o.Settings.LimitPerNamespace, o.Settings.Limit), held: map[place]bool{}, waiting: map[place]time.Time{},
 		recover: func(ctx context.Context) ([]place, error) { return inProgress(ctx, own) },
 	}
 	m, err := newMetrics(o.Registerer, waiting.counts)

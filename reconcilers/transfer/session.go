@@ -88,6 +88,10 @@ func (s *session) queued(ctx context.Context) (bool, error) {
 	if err != nil || begins {
 		return false, err
 	}
+	if s.slots.crowded(s.place.Namespace) {
+		s.progressing(v1beta1.TransferPending, ReasonQueued, fmt.Sprintf("waiting until others of the namespace have ended: %d imports, exports and examinations of captures are in progress in it, which is the limit of one namespace", s.slots.perNamespace))
+		return true, nil
+	}
 	s.progressing(v1beta1.TransferPending, ReasonQueued, fmt.Sprintf("waiting until others have ended: %d imports, exports and examinations of captures are in progress, which is the limit", s.slots.limit))
 	return true, nil
 }

@@ -1,8 +1,10 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,9 +24,10 @@ type place struct {
 	types.NamespacedName
 }
 
-// slots limit how many transfers are in progress at a time. Those that wait have their turn in the order in which they were created.
+// slots limit how many transfers are in progress at a time, in all namespaces and in each. Of those that wait, the namespace with the fewest in progress has its
+// turn, then the one that was created first: a namespace with many transfers, or slow ones, makes no other wait for all of them.
 type slots struct {
-	limit int
+	limit, perNamespace int
 	// recover lists the transfers that were in progress when the manager started. It is called once.
 	recover func(context.Context) ([]place, error)
 
@@ -51,19 +54,51 @@ func (s *slots) take(ctx context.Context, p place, created time.Time) (bool, err
 	if s.held[p] {
 		return true, nil
 	}
-	before := 0
-	for other, since := range s.waiting {
-		if other != p && (since.Before(created) || since.Equal(created) && other.String() < p.String()) {
-			before++
-		}
-	}
-	if len(s.held)+before >= s.limit {
+	if len(s.held)+s.before(p, created) >= s.limit || s.free(p.Namespace) <= 0 {
 		s.waiting[p] = created
 		return false, nil
 	}
 	delete(s.waiting, p)
 	s.held[p] = true
 	return true, nil
+}
+
+// free returns how many more transfers of a namespace may begin as far as its own limit is concerned.
+func (s *slots) free(namespace string) int {
+	return s.perNamespace - s.of(namespace)
+}
+
+// of returns how many transfers of a namespace are in progress.
+func (s *slots) of(namespace string) (held int) {
+	for each := range s.held {
+		if each.Namespace == namespace {
+			held++
+		}
+	}
+	return held
+}
+
+// before returns how many of those that wait have their turn before a transfer.
+func (s *slots) before(p place, created time.Time) (before int) {
+	mine, ahead := s.of(p.Namespace), map[string]int{}
+	for other, since := range s.waiting {
+		if other == p {
+			continue
+		}
+		first := cmp.Or(cmp.Compare(s.of(other.Namespace), mine), since.Compare(created), strings.Compare(other.String(), p.String())) < 0
+		if first && ahead[other.Namespace] < s.free(other.Namespace) {
+			ahead[other.Namespace]++
+			before++
+		}
+	}
+	return before
+}
+
+// crowded reports whether a transfer waits for others of its namespace, and not for those of all.
+func (s *slots) crowded(namespace string) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.free(namespace) <= 0 && len(s.held) < s.limit
 }
 
 // leave lets others take the place of a transfer.

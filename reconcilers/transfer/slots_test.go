@@ -18,7 +18,7 @@ func called(name string) place {
 
 // newSlots returns slots after a restart of the manager, at which these transfers were in progress.
 func newSlots(limit int, begun ...place) *slots {
-	return &slots{limit: limit, held: map[place]bool{}, waiting: map[place]time.Time{}, recover: func(context.Context) ([]place, error) { return begun, nil }}
+	return &slots{limit: limit, perNamespace: limit, held: map[place]bool{}, waiting: map[place]time.Time{}, recover: func(context.Context) ([]place, error) { return begun, nil }}
 }
 
 func (s *slots) takes(t *testing.T, name string, created int64, want bool) {
@@ -100,5 +100,90 @@ func TestTheLimitOfTransfersHolds(t *testing.T) {
 	}
 	if held, waiting := s.counts(); held != 0 || waiting != 0 {
 		t.Errorf("%d in progress and %d waiting, want none", held, waiting)
+	}
+}
+
+// of returns a place in a namespace.
+func of(namespace, name string) place {
+	return place{directionImport, types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
+// TestAGreedyNamespaceLeavesPlacesToOthers has one namespace with a hundred transfers that never end, and others that come later.
+func TestAGreedyNamespaceLeavesPlacesToOthers(t *testing.T) {
+	const limit, each, greedy = 8, 2, 100
+	s := newSlots(limit)
+	s.perNamespace = each
+	begin := func(namespace, name string, created int64) bool {
+		t.Helper()
+		begins, err := s.take(t.Context(), of(namespace, name), time.Unix(created, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return begins
+	}
+	begun := 0
+	for i := range greedy {
+		if begin("greedy", fmt.Sprint(i), int64(i)) {
+			begun++
+		}
+	}
+	if begun != each {
+		t.Errorf("%d of the greedy namespace began, want %d", begun, each)
+	}
+	if !s.crowded("greedy") || s.crowded("modest") {
+		t.Errorf("crowded: greedy %t, modest %t", s.crowded("greedy"), s.crowded("modest"))
+	}
+	// Whoever comes later begins at once, although a hundred wait that are older.
+	for i := range limit - each {
+		if name := fmt.Sprintf("modest-%d", i); !begin(name, "web", 1000) {
+			t.Errorf("%s waits for the greedy namespace", name)
+		}
+	}
+	// All places are taken. The next one is that of the namespace with the fewest, not of the oldest.
+	if begin("late", "web", 2000) {
+		t.Error("a ninth begins")
+	}
+	s.leave(of("greedy", "0"))
+	if begin("greedy", "2", 2) {
+		t.Error("the greedy namespace takes the place that another one waits for")
+	}
+	if !begin("late", "web", 2000) {
+		t.Error("the namespace without any does not begin")
+	}
+	s.leave(of("late", "web"))
+	if !begin("greedy", "2", 2) {
+		t.Error("the greedy namespace does not begin when no other waits")
+	}
+}
+
+// TestSeveralNamespacesTakeTurns has two namespaces with many transfers, and two places: the one with fewer in progress has the next.
+func TestSeveralNamespacesTakeTurns(t *testing.T) {
+	s := newSlots(2)
+	next := map[string]int{}
+	var begun []place
+	try := func(namespace string) bool {
+		t.Helper()
+		p := of(namespace, fmt.Sprint(next[namespace]))
+		begins, err := s.take(t.Context(), p, time.Unix(int64(next[namespace]), 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if begins {
+			begun = append(begun, p)
+			next[namespace]++
+		}
+		return begins
+	}
+	if !try("a") || !try("a") || try("b") || try("a") {
+		t.Fatal("the first two are those of the namespace that is alone")
+	}
+	for i, turn := range []string{"b", "a", "b", "a"} {
+		s.leave(begun[i])
+		if other := begun[i+1].Namespace; other == turn || try(other) || !try(turn) {
+			t.Fatalf("turn %d is not that of %s", i, turn)
+		}
+		if try("a") || try("b") {
+			t.Fatalf("a third begins in turn %d", i)
+		}
 	}
 }

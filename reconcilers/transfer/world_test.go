@@ -202,7 +202,7 @@ func (w *world) runner() *runner {
 		w.t.Fatal(err)
 	}
 	own := w.guarded()
-	waiting := &slots{limit: w.settings.Limit, held: map[place]bool{}, waiting: map[place]time.Time{}, recover: func(ctx context.Context) ([]place, error) { return inProgress(ctx, own) }}
+	waiting := &slots{limit: w.settings.Limit, perNamespace: w.settings.Limit, held: map[place]bool{}, waiting: map[place]time.Time{}, recover: func(ctx context.Context) ([]place, error) { return inProgress(ctx, own) }}
 	m, err := newMetrics(prometheus.NewRegistry(), waiting.counts)
 	if err != nil {
 		w.t.Fatal(err)

@@ -32,7 +32,7 @@ func TestTransfers(t *testing.T) {
 				"ClusterRoleBinding/stencil-transfers {.subjects}":                 []any{map[string]any{"kind": "ServiceAccount", "name": "stencil-transfers", "namespace": install.Namespace}},
 				deployment + " {" + container + ".args}": items{
 					"--transfer-account=" + transferAccount, "--transfer-key-secret=stencil-transfer-key", "--transfer-image=mirror.example.com/s/stencil-mover@" + digest,
-					"--transfer-pull-policy=IfNotPresent", "--transfer-pull-secrets=pull", "--transfer-cpu=2", "--transfer-memory=192Mi", "--transfer-max-size=4Ti", "--transfer-limit=8", "--transfer-examine-captures=true", "--transfer-networks=10.1.0.0/16",
+					"--transfer-pull-policy=IfNotPresent", "--transfer-pull-secrets=pull", "--transfer-cpu=2", "--transfer-memory=192Mi", "--transfer-max-size=4Ti", "--transfer-limit=8", "--transfer-limit-per-namespace=2", "--transfer-examine-captures=true", "--transfer-networks=10.1.0.0/16",
 				},
 				"Role/stencil-manager {.rules[?(@.verbs[0]==\"impersonate\")].resourceNames[*]}": []string{"stencil-disks", "stencil-images", "stencil-objects", "stencil-transfers"},
 			},

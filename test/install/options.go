@@ -128,6 +128,9 @@ func (o Options) ManagerArgs() []string {
 		if limit := transfers["limit"]; limit != nil {
 			arguments = append(arguments, fmt.Sprintf("--transfer-limit=%v", limit))
 		}
+		if limit := transfers["limitPerNamespace"]; limit != nil {
+			arguments = append(arguments, fmt.Sprintf("--transfer-limit-per-namespace=%v", limit))
+		}
 		if ingress, _ := transfers["ingress"].(map[string]any); ingress["domain"] != nil {
 			annotations, _ := json.Marshal(ingress["annotations"])
 			arguments = append(arguments, fmt.Sprintf("--transfer-ingress-domain=%v", ingress["domain"]), "--transfer-ingress-annotations="+string(annotations))

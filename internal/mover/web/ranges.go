@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/vmstencil/stencil/internal/resume"
 	"github.com/vmstencil/stencil/transfer"
@@ -127,7 +128,11 @@ func (r *Ranges) once(p []byte, offset int64) (int, error) {
 		// A server that ignores If-Range, or has another content now.
 		return 0, r.f.changed()
 	}
+	began := time.Now()
 	n, err := io.ReadFull(response.Body, p)
+	if slow := r.f.meter.Add(n, time.Since(began)); slow != nil {
+		return n, failure(transfer.ReasonUnreachableSource, false, "%s: %v", shown(r.f.address), slow)
+	}
 	if err != nil {
 		return n, r.f.explain(ctx, err)
 	}

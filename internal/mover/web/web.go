@@ -32,6 +32,8 @@ type Options struct {
 	Networks outbound.Networks
 	// Stall is how long the server may send nothing.
 	Stall time.Duration
+	// Pace is how slowly the server may send.
+	Pace resume.Pace
 	// Wait waits before another attempt, see resume.Content.
 	Wait func(ctx context.Context, attempt int) error
 }
@@ -46,6 +48,8 @@ type File struct {
 	ranges bool
 	// etag is a strong one. modified is used where there is none.
 	etag, modified string
+	// meter measures what is read by ranges.
+	meter *resume.Meter
 }
 
 // Open requests the first byte of a file, to read its size and whether the server supports ranges.
@@ -61,7 +65,7 @@ func Open(ctx context.Context, options Options) (*File, error) {
 	if options.Wait == nil {
 		options.Wait = resume.Wait
 	}
-	f := &File{options: options, address: address, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}, size: -1}
+	f := &File{options: options, address: address, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}, size: -1, meter: resume.NewMeter(options.Pace)}
 	if options.Object != nil {
 		f.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	}
@@ -299,7 +303,7 @@ func temporary(err error) bool {
 // was read before.
 func (f *File) Stream(ctx context.Context) io.ReadCloser {
 	return &explained{f, resume.NewReader(ctx, resume.Content{
-		Open: f.open, Temporary: temporary, Size: f.size, Stall: f.options.Stall, Wait: f.options.Wait,
+		Open: f.open, Temporary: temporary, Size: f.size, Stall: f.options.Stall, Pace: f.options.Pace, Wait: f.options.Wait,
 	})}
 }
 
@@ -347,6 +351,8 @@ func (e *explained) Read(p []byte) (int, error) {
 		return n, err
 	case errors.Is(err, resume.ErrChanged):
 		return n, e.f.changed()
+	case errors.Is(err, resume.ErrSlow):
+		return n, failure(transfer.ReasonUnreachableSource, false, "%s: %v", shown(e.f.address), err)
 	}
 	return n, failure(transfer.ReasonUnreachableSource, true, "%s: %v", shown(e.f.address), err)
 }

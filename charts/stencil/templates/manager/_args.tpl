@@ -100,6 +100,7 @@
 - --transfer-memory={{ $.Values.transfers.memory }}
 - --transfer-max-size={{ $.Values.transfers.maxSize }}
 - --transfer-limit={{ $.Values.transfers.limit }}
+- --transfer-limit-per-namespace={{ $.Values.transfers.limitPerNamespace }}
 - --transfer-examine-captures={{ $.Values.transfers.examineCaptures }}
 {{- with $.Values.transfers.allowedNetworks }}
 - --transfer-networks={{ join "," . }}
