@@ -23,7 +23,7 @@ const (
 	longest = 5 * time.Minute
 )
 
-// announcer writes the events about flips: one for all templates that flip for the same cause.
+// announcer writes the events about flips: one for all templates of a namespace that flip for the same cause.
 type announcer struct {
 	recorder events.EventRecorder
 	metrics  *metrics
@@ -37,6 +37,8 @@ type announcer struct {
 type common struct {
 	cause sources.Key
 	ready bool
+	// namespace is that of the templates. Their names are shown in no other.
+	namespace string
 }
 
 // collected are flips that are not reported yet.
@@ -58,7 +60,7 @@ func (a *announcer) add(one flip) {
 	}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	key, now := common{one.cause, one.ready.Status == metav1.ConditionTrue}, a.clock.Now()
+	key, now := common{one.cause, one.ready.Status == metav1.ConditionTrue, one.template.Namespace}, a.clock.Now()
 	group := a.causes[key]
 	if group == nil {
 		group = &collected{flips: map[types.NamespacedName]flip{}, began: now}

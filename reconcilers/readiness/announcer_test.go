@@ -3,6 +3,7 @@ package readiness
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,24 +141,52 @@ func TestAnEventNamesTheFirstTemplatesAndFits(t *testing.T) {
 	}
 }
 
-func TestAnEventIsInANamespaceThatExists(t *testing.T) {
+func TestAnEventIsInTheNamespaceOfTheTemplates(t *testing.T) {
 	flips := []flip{{template: types.NamespacedName{Namespace: "golden", Name: "a"}}, {template: types.NamespacedName{Namespace: "golden", Name: "b"}}}
 	for _, tc := range []struct {
 		name   string
 		source metav1.ObjectMeta
 		want   string
 	}{
-		{"a source that exists elsewhere", metav1.ObjectMeta{Namespace: "images", UID: "uid"}, "DataSource"},
-		{"a source that does not exist, beside a template", metav1.ObjectMeta{Namespace: "golden"}, "DataSource"},
-		{"a source of the cluster that does not exist", metav1.ObjectMeta{}, "DataSource"},
-		{"a source that does not exist elsewhere", metav1.ObjectMeta{Namespace: "images"}, "VirtualMachineTemplate"},
+		{"a source of the namespace", metav1.ObjectMeta{Namespace: "golden", UID: "uid"}, "DataSource"},
+		{"a source of the namespace that does not exist", metav1.ObjectMeta{Namespace: "golden"}, "DataSource"},
+		{"a source of another namespace", metav1.ObjectMeta{Namespace: "images", UID: "uid"}, "VirtualMachineTemplate"},
+		{"a source of another namespace that does not exist", metav1.ObjectMeta{Namespace: "images"}, "VirtualMachineTemplate"},
+		{"a source of the cluster", metav1.ObjectMeta{UID: "uid"}, "VirtualMachineTemplate"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := reportOf(flips, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "DataSource"}, ObjectMeta: tc.source})
-			if got.about.Kind != tc.want || got.reason != reasonTemplatesNotReady {
-				t.Errorf("about a %s with reason %s, want a %s", got.about.Kind, got.reason, tc.want)
+			if got.about.Kind != tc.want || got.about.Namespace != "golden" || got.reason != reasonTemplatesNotReady {
+				t.Errorf("about a %s of %s with reason %s, want a %s", got.about.Kind, got.about.Namespace, got.reason, tc.want)
 			}
 		})
+	}
+}
+
+// TestTemplatesOfSeveralNamespacesAreSeveralEvents has templates of two namespaces flip because of one DataSource: neither namespace shows names of the other.
+func TestTemplatesOfSeveralNamespacesAreSeveralEvents(t *testing.T) {
+	clock, events := clocktesting.NewFakeClock(noon), &recorded{}
+	m, err := newMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAnnouncer(events, m, clock)
+	for _, namespace := range []string{"golden", "shop"} {
+		for _, name := range []string{"a", "b"} {
+			a.add(flip{template: types.NamespacedName{Namespace: namespace, Name: name}, cause: in(sources.DataSource, "fedora"), ready: metav1.Condition{Status: "True"}})
+		}
+	}
+	clock.Step(quiet)
+	a.report(func(key sources.Key) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "DataSource"}, ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	}, false)
+	slices.Sort(*events)
+	want := []string{
+		"DataSource golden/fedora : Normal TemplatesReady: 2 templates are ready: golden/a, golden/b (a)",
+		"VirtualMachineTemplate shop/a : Normal TemplatesReady: 2 templates are ready: shop/a, shop/b",
+	}
+	if diff := cmp.Diff(want, []string(*events)); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -32,8 +32,9 @@ type report struct {
 	kind, reason, note string
 }
 
-// reportOf returns the event about flips with a common cause and direction; there is at least one, and each is of another template. The event of a
-// single template is about the template, that of several about their source, or about the first of them if the namespace of the source may not exist.
+// reportOf returns the event about flips with a common cause and direction; there is at least one, and each is of another template of one namespace. The event of
+// a single template is about the template, that of several about their source if it is in their namespace, and otherwise about the first of them: who writes
+// templates in one namespace writes no events in another.
 func reportOf(flips []flip, source *metav1.PartialObjectMetadata) report {
 	first := flips[0]
 	made := report{about: templateOf(first), kind: corev1.EventTypeWarning, reason: first.ready.Reason, note: first.ready.Message}
@@ -41,7 +42,7 @@ func reportOf(flips []flip, source *metav1.PartialObjectMetadata) report {
 		made.kind = corev1.EventTypeNormal
 	}
 	if len(flips) > 1 {
-		if namespaceExists(source, flips) {
+		if source.Namespace == first.template.Namespace {
 			made.about, made.related = source, made.about
 		}
 		names := make([]string, len(flips))
@@ -58,12 +59,6 @@ func reportOf(flips []flip, source *metav1.PartialObjectMetadata) report {
 	}
 	made.note = excerpt.Of(made.note, maximumNote)
 	return made
-}
-
-// namespaceExists reports whether the namespace of a source exists for certain. The API server stores no event in one that does not.
-func namespaceExists(source *metav1.PartialObjectMetadata, flips []flip) bool {
-	return source.UID != "" || source.Namespace == "" ||
-		slices.ContainsFunc(flips, func(one flip) bool { return one.template.Namespace == source.Namespace })
 }
 
 // templateOf identifies the template of a flip. Its resource version keeps the event recorder from merging the event with an earlier one that has
