@@ -88,7 +88,8 @@ func (s *Sampler) stored(ctx context.Context, entry, active *policyset.Entry) (s
 	if operation == "" {
 		return found, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, MaximumSampleTime)
+	// One that exceeds its time is tried again.
+	ctx, cancel := context.WithTimeout(ctx, MaximumSampleTime+min(attempts*entry.Timeout, MaximumSampleTime))
 	defer cancel()
 	versions := newVersions(entry, active)
 	for token := ""; ; {
@@ -129,13 +130,13 @@ func (s *Sampler) one(ctx context.Context, found *sample, v *versions, operation
 		return
 	}
 	name := c.Request.Namespace + "/" + c.Request.Name
-	decision := v.evaluator.Evaluate(ctx, v.tried.Entries(), input)
-	if err := evaluationError(&decision); err != nil {
+	decision, err := v.try(ctx, input)
+	if err != nil {
 		found.failed = &failedTrial{object: name, kind: c.Request.Kind, operation: operation, err: err}
 		return
 	}
 	if decision.Evaluations[0].Result.Failed() {
-		return // it took too long
+		return // the time for all is over
 	}
 	found.evaluated++
 	s.except(c, &decision)
@@ -240,6 +241,21 @@ func newVersions(entry, active *policyset.Entry) *versions {
 		v.active = policyset.NewSet([]policyset.Entry{*active})
 	}
 	return v
+}
+
+// attempts is how often a version may exceed its time for an object: once, it could be the machine that is slow.
+const attempts = 3
+
+// try evaluates the version that is tried. The error is that of a module that failed, or that the version has exceeded its time in every attempt: it would do so
+// for each request.
+func (v *versions) try(ctx context.Context, input *rego.Input) (decision policyset.Decision, err error) {
+	for range attempts {
+		decision = v.evaluator.Evaluate(ctx, v.tried.Entries(), input)
+		if err := evaluationError(&decision); err != nil || decision.Evaluations[0].Result != policyset.ResultTimeout || ctx.Err() != nil {
+			return decision, err
+		}
+	}
+	return decision, decision.Evaluations[0].Err
 }
 
 // evaluationError returns the error of a module that failed, without values of the object, nil if none did. A timeout is no error.

@@ -124,6 +124,23 @@ func excepting(name string, expires time.Time, subjects ...v1alpha1.Subject) *po
 	return policyset.NewException(object)
 }
 
+// forever is an expression whose evaluation takes hours.
+const forever = `count([i | some i in numbers.range(1, 5000); some j in numbers.range(1, 5000); i * j < 0]) > 0`
+
+func slow(e *policyset.Entry) *policyset.Entry {
+	e.Timeout = 20 * time.Millisecond
+	return e
+}
+
+// endless returns a policy that ends for VMs without CPUs, as synthetic ones are.
+func endless(t *testing.T) *policyset.Entry {
+	t.Helper()
+	return slow(entry(t, `deny contains "x" if {
+	input.object.spec.template.spec.domain.cpu.cores > 0
+	`+forever+`
+}`))
+}
+
 func TestAPolicyIsTried(t *testing.T) {
 	const fails = `deny contains "x" if to_number(input.object.metadata.labels.number) > to_number(substring(input.object.metadata.labels.number, 1, 1))`
 	const store = "\nmetadata.annotations: to store it all the same, set stencil.kubevirt.io/store-failing to \"true\""
@@ -212,6 +229,14 @@ func TestAPolicyIsTried(t *testing.T) {
 			message: "VirtualMachinePolicy \"one\" fails:\nspec.rego: it cannot be evaluated for a stored VirtualMachine (CREATE): 3:71: to_number failed" + store,
 		},
 		{
+			name: "one that does not end for stored VMs", cluster: cluster{vms: 5}, trial: policycache.Trial{Entry: endless(t)},
+			message: "VirtualMachinePolicy \"one\" fails:\nspec.rego: it cannot be evaluated for the stored VirtualMachine ns-0/vm-1 (CREATE): it did not end within 20ms" + store,
+		},
+		{
+			name: "one that does not end for any VM", cluster: cluster{vms: 5}, trial: policycache.Trial{Entry: slow(entry(t, `deny contains "x" if `+forever))}, untried: true,
+			message: "VirtualMachinePolicy \"one\" fails:\nspec.rego: it cannot be evaluated for the simplest VirtualMachine (CREATE): it did not end within 20ms" + store,
+		},
+		{
 			name: "with the annotation it is stored", cluster: cluster{vms: 5}, trial: policycache.Trial{Entry: entry(t, fails)}, forced: true,
 			warns: []string{"it cannot be evaluated for the stored VirtualMachine ns-0/vm-0 (CREATE): 3:71: to_number failed"},
 		},
@@ -254,7 +279,7 @@ func TestAPolicyIsTried(t *testing.T) {
 			name: "VMs that cannot be read", cluster: cluster{err: errors.New("etcd is away")}, trial: policycache.Trial{Entry: moreThan(t, 1)},
 			warns: []string{"the policy was not tried on stored VirtualMachines: etcd is away"}, untried: true,
 		},
-		{name: "reading that takes too long", cluster: cluster{vms: 20, slow: 2 * MaximumSampleTime}, trial: policycache.Trial{Entry: moreThan(t, 1)}, untried: true},
+		{name: "reading that takes too long", cluster: cluster{vms: 20, slow: 3 * MaximumSampleTime}, trial: policycache.Trial{Entry: moreThan(t, 1)}, untried: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			there := tc.cluster

@@ -41,8 +41,7 @@ func (s *Sampler) synthetic(ctx context.Context, entry *policyset.Entry, user *a
 			if err != nil {
 				return &failedTrial{kind: kind, operation: operation, err: err}
 			}
-			decision := v.evaluator.Evaluate(ctx, v.tried.Entries(), input)
-			if err := evaluationError(&decision); err != nil {
+			if _, err := v.try(ctx, input); err != nil {
 				return &failedTrial{kind: kind, operation: operation, err: err}
 			}
 		}
