@@ -41,7 +41,7 @@ const (
 type Options struct {
 	// Client makes the SubjectAccessReviews.
 	Client authorizationv1client.AuthorizationV1Interface
-	// Fresh asks for every check: an answer is not reused. It is for what is done later than a request, once for each user.
+	// Fresh makes every check a request: an answer is not reused. It is for actions after a request, once for each user.
 	Fresh bool
 	// Registerer registers the metrics; nil means that they are not registered.
 	Registerer prometheus.Registerer

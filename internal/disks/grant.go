@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Grant says for whom a VirtualMachine was rendered, and so by whose permission its template lends disks to it. The render webhook writes it to VirtualMachines
+// Grant names the user of the request that rendered a VirtualMachine, by whose permission its template lends disks to it. The render webhook writes it to VirtualMachines
 // whose disks are copied from another namespace. The policy rendered-for lets every user write their own name only, so that what KubeVirt's controllers copy or
 // restore, whose annotations users specify, has none.
 type Grant struct {

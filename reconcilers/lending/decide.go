@@ -29,7 +29,7 @@ type state struct {
 	record machine.Record
 	// failure is the message of KubeVirt if it could not create something for the VirtualMachine.
 	failure string
-	// revoked reports that the user for whom the VirtualMachine was rendered may not use the template.
+	// revoked reports that the user of the grant may not use the template.
 	revoked bool
 	disks   []disk
 }

@@ -70,7 +70,7 @@ func (r *Reconciler) gather(ctx context.Context, name types.NamespacedName) (*st
 	return s, nil
 }
 
-// granted returns why nothing is lent to a VirtualMachine; empty if the user for whom it was rendered may use the template now. revoked reports that this user may
+// granted returns why nothing is lent to a VirtualMachine; empty if the user of its grant may use the template now. revoked reports that this user may
 // not, which can change without an event.
 func (r *Reconciler) granted(ctx context.Context, vm machine.Object, record machine.Record, namespace string) (denial string, revoked bool, err error) {
 	grant, is := disks.ParseGrant(machine.StringAt(vm.Annotations, contract.AnnotationRenderedFor))

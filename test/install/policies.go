@@ -44,6 +44,17 @@ func AwaitPolicies(ctx context.Context, plane *controlplane.Plane) error {
 	})
 }
 
+// AwaitDefinitions returns when the API server serves what the chart has just defined. A manager that starts before ends, and a node would start it again.
+func AwaitDefinitions(ctx context.Context, plane *controlplane.Plane) error {
+	return deadline.Wait(ctx, "the API server serves the kinds of the chart", policyLimit, func(ctx context.Context) error {
+		served, err := plane.Kubectl(ctx, nil, "", "get", "--raw", "/apis/stencil.kubevirt.io/v1alpha1")
+		if err == nil && !strings.Contains(served.Stdout, `"templateapprovals"`) {
+			err = errors.New(served.Stdout + served.Stderr)
+		}
+		return err
+	})
+}
+
 // AwaitBindings returns when the manager has labelled all namespaces and created the bindings of the policies that read its index, and the API server
 // enforces them.
 func AwaitBindings(ctx context.Context, plane *controlplane.Plane) error {

@@ -172,6 +172,9 @@ func (p *Platform) start() error {
 	if err := install.Chart(p.ctx, p.Plane, p.install); err != nil {
 		return err
 	}
+	if err := install.AwaitDefinitions(p.ctx, p.Plane); err != nil {
+		return err
+	}
 	if p.process, err = p.install.Manager(p.Plane); err != nil {
 		return err
 	}

@@ -36,8 +36,8 @@ func templated(name string, modifiers ...gen.Modifier) string {
 // discard deletes VirtualMachines of team-a, bypassing all policies, when the test ends.
 func discard(t *testing.T, names ...string) {
 	t.Helper()
+	collector := harness.Controller(t, stencil.Plane, "kube-system:generic-garbage-collector")
 	t.Cleanup(func() {
-		collector := harness.Controller(t, stencil.Plane, "kube-system:generic-garbage-collector")
 		as(t, collector, append([]string{"delete", "vm", "--namespace=team-a", "--ignore-not-found"}, names...)...)
 	})
 }
