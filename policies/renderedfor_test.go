@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/vmstencil/stencil/internal/disks"
+	"github.com/vmstencil/stencil/internal/powers"
 )
 
 // TestUsersWriteTheirOwnNameOnly compares the policy with what the render webhook writes, for names that look like several.
@@ -20,7 +20,7 @@ func TestUsersWriteTheirOwnNameOnly(t *testing.T) {
 	policy := evaluateMatched(t, "rendered-for", map[string]string{"apiserverUser": "'" + server + "'"})
 	kind := &kindOf{schema.GroupVersionKind{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachine"}, "virtualmachines"}
 	grant := func(name string, groups ...string) string {
-		return disks.Grant{Template: "u", Sources: "s", User: authenticationv1.UserInfo{Username: name, Groups: groups}}.String()
+		return powers.Grant{Template: "u", Sources: "s", User: authenticationv1.UserInfo{Username: name, Groups: groups}}.String()
 	}
 	vm := func(text string) string {
 		if text == "" {

@@ -3,10 +3,10 @@ package reconcilers
 import (
 	"fmt"
 
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/vmstencil/stencil/internal/powers"
 	"github.com/vmstencil/stencil/reconcilers/exceptionstatus"
 	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/reconcilers/policysource"
@@ -82,12 +82,8 @@ func setupPolicies(mgr manager.Manager, o Options) error {
 func setupPolicySources(mgr manager.Manager, o Options, statuses *statuswriter.Writer) error {
 	var account client.Client
 	if o.PolicySourceAccount != "" {
-		config := rest.CopyConfig(mgr.GetConfig())
-		// No client-side limit: the API server has limits of its own.
-		config.QPS = -1
-		config.Impersonate = rest.ImpersonationConfig{UserName: o.PolicySourceAccount}
 		var err error
-		if account, err = client.New(config, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}); err != nil {
+		if account, err = client.New(powers.As(mgr.GetConfig(), o.PolicySourceAccount), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}); err != nil {
 			return fmt.Errorf("making the client that applies policies of sources: %w", err)
 		}
 	}

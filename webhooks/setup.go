@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -29,6 +30,7 @@ import (
 	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/internal/guestdefaults"
 	"github.com/vmstencil/stencil/internal/objects"
+	"github.com/vmstencil/stencil/internal/powers"
 	"github.com/vmstencil/stencil/webhooks/approvals"
 	"github.com/vmstencil/stencil/webhooks/defaults"
 	"github.com/vmstencil/stencil/webhooks/instances"
@@ -231,7 +233,7 @@ func attachable(mgr manager.Manager, o Options, storage *disks.APIServer) (*rend
 	if o.ObjectKeys == nil {
 		return nil, nil
 	}
-	client, err := objects.NewClient(mgr.GetConfig(), o.ObjectAccount)
+	client, err := dynamic.NewForConfig(powers.As(mgr.GetConfig(), o.ObjectAccount))
 	if err != nil {
 		return nil, fmt.Errorf("making the client of objects: %w", err)
 	}

@@ -1,8 +1,11 @@
 package disks
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -37,6 +40,24 @@ func Foreign(spec map[string]any, namespace string) bool {
 	return slices.ContainsFunc(list(spec, "dataVolumeTemplates"), func(entry any) bool {
 		return slices.ContainsFunc(filledFrom(nil, object(object(entry)["spec"]), namespace), func(source Source) bool { return source.foreign(namespace) })
 	})
+}
+
+// Borrowed identifies the disks in the spec of a VirtualMachine that are copied from other namespaces, and what they are copied from; empty if there are none.
+func Borrowed(spec map[string]any, namespace string) string {
+	var found []string
+	for _, entry := range list(spec, "dataVolumeTemplates") {
+		for _, source := range filledFrom(nil, object(object(entry)["spec"]), namespace) {
+			if source.foreign(namespace) {
+				found = append(found, fmt.Sprintf("%q %s %s/%s", text(object(object(entry)["metadata"])["name"]), source.Kind, source.Namespace, source.Name))
+			}
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	slices.Sort(found)
+	sum := sha256.Sum256([]byte(strings.Join(found, "\n")))
+	return hex.EncodeToString(sum[:8])
 }
 
 // Grant returns the command that permits KubeVirt to copy the source for the VirtualMachines of a namespace: the permission of its ServiceAccount.

@@ -11,20 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 )
 
 // FieldManager is the field manager of the objects.
 const FieldManager = "stencil-objects"
-
-// NewClient returns a client of an account as which objects are created, and which the user of the configuration may impersonate.
-func NewClient(config *rest.Config, account string) (dynamic.Interface, error) {
-	config = rest.CopyConfig(config)
-	// No client-side limit: the API server has limits of its own.
-	config.QPS = -1
-	config.Impersonate = rest.ImpersonationConfig{UserName: account}
-	return dynamic.NewForConfig(config)
-}
 
 // Try creates an object in a dry run. The error is a Denied if the object cannot be created, and temporary otherwise.
 func Try(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace string, manifest []byte) error {

@@ -15,9 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/internal/objects"
+	"github.com/vmstencil/stencil/internal/powers"
 )
 
 func TestExplain(t *testing.T) {
@@ -92,7 +94,7 @@ func TestTry(t *testing.T) {
 				_ = json.NewEncoder(w).Encode(answer)
 			}))
 			defer server.Close()
-			client, err := objects.NewClient(&rest.Config{Host: server.URL}, account)
+			client, err := dynamic.NewForConfig(powers.As(&rest.Config{Host: server.URL}, account))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -31,7 +31,7 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/goldenimage"
 	"github.com/vmstencil/stencil/internal/excerpt"
-	"github.com/vmstencil/stencil/internal/objects"
+	"github.com/vmstencil/stencil/internal/powers"
 	"github.com/vmstencil/stencil/reconcilers/goldenimage/registry"
 	"github.com/vmstencil/stencil/reconcilers/goldenimage/web"
 	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
@@ -108,7 +108,7 @@ func New(o Options) (*Reconciler, error) {
 	var partial metadata.Interface
 	var served *discovery.DiscoveryClient
 	r.images, errs[0] = dynamic.NewForConfig(own)
-	r.account, errs[1] = objects.NewClient(o.Config, o.Account)
+	r.account, errs[1] = dynamic.NewForConfig(powers.As(o.Config, o.Account))
 	r.statuses, errs[2] = statuswriter.New(own)
 	partial, errs[3] = metadata.NewForConfig(own)
 	served, errs[4] = discovery.NewDiscoveryClientForConfig(own)

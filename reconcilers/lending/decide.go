@@ -41,6 +41,8 @@ type disk struct {
 	dataVolume, claim *metav1.ObjectMeta
 	// source is what Loan.Source leads to. It is read only for a disk that is lent and does not exist.
 	source disks.Resolved
+	// outside is a namespace on the way to the source that is not that of the template.
+	outside string
 }
 
 // missing reports whether the disk does not exist, and the template lends it.
@@ -81,8 +83,8 @@ func decide(s *state) plan {
 			continue
 		case d.source.Namespace != s.record.Namespace:
 			reason = fmt.Sprintf("VirtualMachineTemplate %s/%s lends only what is in its own namespace, and %s %s/%s is not", s.record.Namespace, s.record.Name, d.source.Kind, d.source.Namespace, d.source.Name)
-		case d.source.Outside(s.record.Namespace) != "":
-			reason = fmt.Sprintf("VirtualMachineTemplate %s/%s lends only what is in its own namespace, and a DataSource of namespace %s selects it", s.record.Namespace, s.record.Name, d.source.Outside(s.record.Namespace))
+		case d.outside != "":
+			reason = fmt.Sprintf("VirtualMachineTemplate %s/%s lends only what is in its own namespace, and a DataSource of namespace %s selects it", s.record.Namespace, s.record.Name, d.outside)
 		case d.source.Found.DeletionTimestamp != nil:
 			p.waits = fmt.Sprintf("%s %s/%s is being deleted", d.source.Kind, d.source.Namespace, d.source.Name)
 			continue

@@ -69,7 +69,7 @@ func TestDecide(t *testing.T) {
 		"the claim of another user":              {disks: lent(func(d *disk) { d.claim = &metav1.ObjectMeta{} }), failure: notPermitted, denials: []string{"PersistentVolumeClaim team-a/web-root exists: it lacks the label kubevirt.io/created-by, which KubeVirt gives to disks that it creates"}},
 		"the claim of an earlier VM of the name": {disks: lent(func(d *disk) { d.claim = &metav1.ObjectMeta{Labels: map[string]string{disks.CreatedBy: "vm-0"}} }), failure: notPermitted, denials: []string{"PersistentVolumeClaim team-a/web-root exists: its label kubevirt.io/created-by names another VirtualMachine"}},
 		"a DataSource that was retargeted":       {disks: lent(func(d *disk) { d.source.Namespace = "finance" }), failure: notPermitted, denials: []string{"VirtualMachineTemplate golden/fedora lends only what is in its own namespace, and PersistentVolumeClaim finance/fedora-123 is not"}},
-		"a DataSource that another selects":      {disks: lent(func(d *disk) { d.source.Through = []string{"golden", "finance"} }), failure: notPermitted, denials: []string{"VirtualMachineTemplate golden/fedora lends only what is in its own namespace, and a DataSource of namespace finance selects it"}},
+		"a DataSource that another selects":      {disks: lent(func(d *disk) { d.outside = "finance" }), failure: notPermitted, denials: []string{"VirtualMachineTemplate golden/fedora lends only what is in its own namespace, and a DataSource of namespace finance selects it"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &state{vm: vm(t), record: machine.Record{Namespace: "golden", Name: "fedora", UID: "t-1"}, failure: tc.failure, disks: tc.disks}

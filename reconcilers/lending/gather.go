@@ -9,9 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	contract "github.com/vmstencil/stencil/api/template"
-	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/disks"
+	"github.com/vmstencil/stencil/internal/powers"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -44,7 +43,7 @@ func (r *Reconciler) gather(ctx context.Context, name types.NamespacedName) (*st
 	}
 	denial := ""
 	if slices.ContainsFunc(loans, func(loan disks.Loan) bool { return loan.Denial == "" }) {
-		if denial, s.revoked, err = r.granted(ctx, object, s.record, name.Namespace); err != nil {
+		if denial, s.revoked, err = powers.Lend(ctx, r.permissions, object, s.record, name.Namespace); err != nil {
 			return nil, err
 		}
 	}
@@ -58,7 +57,7 @@ func (r *Reconciler) gather(ctx context.Context, name types.NamespacedName) (*st
 		d.dataVolume, err1 = r.disks.DataVolume(ctx, name.Namespace, loan.Name)
 		if d.missing() {
 			d.claim, err2 = r.disks.Claim(ctx, name.Namespace, loan.Name)
-			d.source, err3 = r.disks.Resolve(ctx, loan.Source)
+			d.source, d.outside, err3 = powers.Disk(ctx, r.disks, loan.Source, s.record.Namespace)
 		}
 		for _, err := range []error{err1, err2, err3} {
 			if err != nil {
@@ -68,21 +67,4 @@ func (r *Reconciler) gather(ctx context.Context, name types.NamespacedName) (*st
 		s.disks = append(s.disks, d)
 	}
 	return s, nil
-}
-
-// granted returns why nothing is lent to a VirtualMachine; empty if the user of its grant may use the template now. revoked reports that this user may
-// not, which can change without an event.
-func (r *Reconciler) granted(ctx context.Context, vm machine.Object, record machine.Record, namespace string) (denial string, revoked bool, err error) {
-	grant, is := disks.ParseGrant(machine.StringAt(vm.Annotations, contract.AnnotationRenderedFor))
-	if !is || grant.Template != record.UID || grant.Sources != disks.Borrowed(vm.Spec, namespace) {
-		return fmt.Sprintf("it was not created, or last given other disks, by a request of a user who may use VirtualMachineTemplate %s/%s: a copy of a VirtualMachine borrows no disks", record.Namespace, record.Name), false, nil
-	}
-	may, err := r.permissions.Allowed(ctx, grant.User, permission.Use, record.Namespace, record.Name)
-	switch {
-	case err != nil:
-		return "", false, err
-	case !may:
-		return fmt.Sprintf("the user for whom the VirtualMachine was created or changed may not use VirtualMachineTemplate %s/%s", record.Namespace, record.Name), true, nil
-	}
-	return "", false, nil
 }

@@ -25,7 +25,7 @@ import (
 	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/internal/excerpt"
-	"github.com/vmstencil/stencil/internal/objects"
+	"github.com/vmstencil/stencil/internal/powers"
 )
 
 const (
@@ -69,7 +69,7 @@ type Reconciler struct {
 	lender    dynamic.Interface
 	templates *templatecache.Cache
 	// permissions are those of users, at the moment in which a disk is lent.
-	permissions *permission.Checker
+	permissions powers.Permissions
 	recorder    events.EventRecorder
 	results     *prometheus.CounterVec
 }
@@ -83,7 +83,7 @@ func New(o Options) (*Reconciler, error) {
 	var errs [5]error
 	var served *discovery.DiscoveryClient
 	r.vms, errs[0] = dynamic.NewForConfig(own)
-	r.lender, errs[1] = objects.NewClient(o.Config, o.Account)
+	r.lender, errs[1] = dynamic.NewForConfig(powers.As(o.Config, o.Account))
 	r.disks, errs[2] = disks.NewAPIServer(own)
 	served, errs[3] = discovery.NewDiscoveryClientForConfig(own)
 	var reviews *authorizationv1client.AuthorizationV1Client

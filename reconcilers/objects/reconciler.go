@@ -26,6 +26,7 @@ import (
 
 	"github.com/vmstencil/stencil/internal/excerpt"
 	"github.com/vmstencil/stencil/internal/objects"
+	"github.com/vmstencil/stencil/internal/powers"
 )
 
 const (
@@ -94,7 +95,7 @@ func New(o Options) (*Reconciler, error) {
 	var errs [3]error
 	var served *discovery.DiscoveryClient
 	r.vms, errs[0] = dynamic.NewForConfig(own)
-	r.creator, errs[1] = objects.NewClient(o.Config, o.Account)
+	r.creator, errs[1] = dynamic.NewForConfig(powers.As(o.Config, o.Account))
 	served, errs[2] = discovery.NewDiscoveryClientForConfig(own)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("making the clients of objects: %w", err)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/vmstencil/stencil/internal/powers"
 	"github.com/vmstencil/stencil/revision"
 )
 
@@ -60,10 +61,7 @@ func newCluster(config *rest.Config, account string, clock clock.PassiveClock) (
 	objects, err1 := dynamic.NewForConfig(reading)
 	// ControllerRevisions are built in, so that they need not be JSON.
 	reading.ContentType, reading.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	writing := rest.CopyConfig(reading)
-	if account != "" {
-		writing.Impersonate = rest.ImpersonationConfig{UserName: account}
-	}
+	writing := powers.As(reading, account)
 	reads, err2 := appsclient.NewForConfig(reading)
 	writes, err3 := appsclient.NewForConfig(writing)
 	quotas, err4 := coreclient.NewForConfig(writing)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/powers"
 )
 
 const fieldManager = "stencil-transfers"
@@ -28,13 +29,7 @@ func newClient(config *rest.Config, account string) (client.Client, error) {
 			return nil, fmt.Errorf("making the client of transfers: %w", err)
 		}
 	}
-	config = rest.CopyConfig(config)
-	// No client-side limit: the number of workers limits requests, and the API server has limits of its own.
-	config.QPS = -1
-	if account != "" {
-		config.Impersonate = rest.ImpersonationConfig{UserName: account}
-	}
-	made, err := client.New(config, client.Options{Scheme: scheme})
+	made, err := client.New(powers.As(config, account), client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("making the client of transfers: %w", err)
 	}

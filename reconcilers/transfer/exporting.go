@@ -19,6 +19,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/disks"
+	"github.com/vmstencil/stencil/internal/powers"
 	"github.com/vmstencil/stencil/policies/sample"
 	"github.com/vmstencil/stencil/reconcilers/internal/expansion"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
@@ -206,20 +207,16 @@ func (s *session) copies(ctx context.Context, of []exported, permitted ...string
 	return claims, waiting, nil
 }
 
-// resolve finds out which claims and snapshots the disks are. A DataSource is the user's, or leads where its owner decides: each namespace on the way to a disk
-// has to be permitted.
+// resolve finds out which claims and snapshots the disks are. Each namespace on the way to a disk has to be permitted.
 func (s *session) resolve(ctx context.Context, of []exported, permitted []string) ([]disks.Resolved, error) {
 	sources := make([]disks.Resolved, len(of))
 	for index, disk := range of {
-		resolved := disks.Resolved{Source: disk.source}
-		if resolved.Outside(permitted...) == "" {
-			var err error
-			if resolved, err = s.sources.Resolve(ctx, disk.source); err != nil {
-				return nil, err
-			}
+		resolved, outside, err := powers.Disk(ctx, s.sources, disk.source, permitted...)
+		if err != nil {
+			return nil, err
 		}
-		if other := resolved.Outside(permitted...); other != "" {
-			return nil, &permanentError{ReasonSourceDenied, fmt.Sprintf("the disk %s of the template comes from namespace %s, which spec.sourceNamespaces does not name: create an export that names it", disk.volume, other)}
+		if outside != "" {
+			return nil, &permanentError{ReasonSourceDenied, fmt.Sprintf("the disk %s of the template comes from namespace %s, which spec.sourceNamespaces does not name: create an export that names it", disk.volume, outside)}
 		}
 		sources[index] = resolved
 	}

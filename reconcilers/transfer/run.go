@@ -19,6 +19,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/internal/excerpt"
+	"github.com/vmstencil/stencil/internal/powers"
 	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/transfer"
 )
@@ -50,7 +51,7 @@ type runner struct {
 	// manager writes statuses, cluster everything else.
 	manager, cluster client.Client
 	// sources finds the disks that a template names, with what the manager may read.
-	sources resolver
+	sources powers.Resolver
 	keys    *keys
 	movers  moverClient
 	slots   *slots
@@ -60,11 +61,6 @@ type runner struct {
 	recorder events.EventRecorder
 	metrics  *metrics
 	clock    clock.PassiveClock
-}
-
-// resolver finds the claim or VolumeSnapshot that a source leads to.
-type resolver interface {
-	Resolve(ctx context.Context, source disks.Source) (disks.Resolved, error)
 }
 
 func newRunner(o Options) (*runner, error) {

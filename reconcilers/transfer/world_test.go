@@ -78,7 +78,7 @@ func (w *world) state(_ context.Context, _ *identity, ip string) (*transfer.Stat
 	return &w.mover, nil
 }
 
-// Resolve implements resolver.
+// Resolve implements powers.Resolver.
 func (w *world) Resolve(_ context.Context, source disks.Source) (disks.Resolved, error) {
 	if w.leads != nil {
 		return w.leads(source), nil

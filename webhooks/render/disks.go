@@ -12,6 +12,7 @@ import (
 	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/internal/mutation"
+	"github.com/vmstencil/stencil/internal/powers"
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
@@ -50,17 +51,17 @@ func (c creation) borrowed(compiled *template.Compiled, spec json.RawMessage, na
 	return loans
 }
 
-// grant adds for whom the VM is rendered to its stamps if disks of it are copied from another namespace.
+// grant adds the user of the request to the stamps of the VM if disks of it are copied from another namespace.
 func (c creation) grant(stamps map[string]string, spec map[string]any) {
 	if !c.lending || c.template.Namespace == c.namespace {
 		return
 	}
 	if borrowed := disks.Borrowed(spec, c.namespace); borrowed != "" {
-		stamps[contract.AnnotationRenderedFor] = disks.Grant{Template: c.template.UID, Sources: borrowed, User: c.user}.String()
+		stamps[contract.AnnotationRenderedFor] = powers.Grant{Template: c.template.UID, Sources: borrowed, User: c.user}.String()
 	}
 }
 
-// grant writes for whom a VM is changed if other disks of it are copied from another namespace than before.
+// grant writes the user of the request into a VM if other disks of it are copied from another namespace than before.
 func (u update) grant(p *mutation.Patch, from machine.Record, spec any) {
 	changed, _ := spec.(map[string]any)
 	if u.lending == "" || from.Namespace == u.lending {
@@ -70,7 +71,7 @@ func (u update) grant(p *mutation.Patch, from machine.Record, spec any) {
 	if borrowed == "" || borrowed == disks.Borrowed(u.stored.Spec, u.lending) || u.object.Annotations == nil {
 		return
 	}
-	p.Set(mutation.Pointer{"metadata", "annotations", contract.AnnotationRenderedFor}, disks.Grant{Template: from.UID, Sources: borrowed, User: u.user}.String())
+	p.Set(mutation.Pointer{"metadata", "annotations", contract.AnnotationRenderedFor}, powers.Grant{Template: from.UID, Sources: borrowed, User: u.user}.String())
 }
 
 // warnOfDisks returns a warning for each disk that neither the template lends nor KubeVirt may copy. KubeVirt requires the permission of the

@@ -1,9 +1,6 @@
-package disks
+package powers
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -17,7 +14,7 @@ import (
 type Grant struct {
 	// Template is the UID of the template.
 	Template types.UID
-	// Sources identifies what is copied; see Borrowed.
+	// Sources identifies what is copied; see disks.Borrowed.
 	Sources string
 	// User has username and groups only.
 	User authenticationv1.UserInfo
@@ -46,22 +43,4 @@ func ParseGrant(text string) (Grant, bool) {
 		g.User.Groups = append(g.User.Groups, unescapes.Replace(group))
 	}
 	return g, true
-}
-
-// Borrowed identifies the disks in the spec of a VirtualMachine that are copied from other namespaces, and what they are copied from; empty if there are none.
-func Borrowed(spec map[string]any, namespace string) string {
-	var found []string
-	for _, entry := range list(spec, "dataVolumeTemplates") {
-		for _, source := range filledFrom(nil, object(object(entry)["spec"]), namespace) {
-			if source.foreign(namespace) {
-				found = append(found, fmt.Sprintf("%q %s %s/%s", text(object(object(entry)["metadata"])["name"]), source.Kind, source.Namespace, source.Name))
-			}
-		}
-	}
-	if len(found) == 0 {
-		return ""
-	}
-	slices.Sort(found)
-	sum := sha256.Sum256([]byte(strings.Join(found, "\n")))
-	return hex.EncodeToString(sum[:8])
 }
