@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -50,5 +52,42 @@ func TestDisksThatTheManagerCreates(t *testing.T) {
 			tc.as = diskUser
 		}
 		t.Run(tc.name, func(t *testing.T) { tc.run(t, policy, dataVolumes, "datavolumes") })
+	}
+}
+
+// TestWhoLendsDisks tests who may set the label, and that the accounts that set it for users may.
+func TestWhoLendsDisks(t *testing.T) {
+	const (
+		lends  = "{metadata: {name: web, labels: {stencil.kubevirt.io/disk-access: Lend}}, spec: {virtualMachine: {}}}"
+		denied = "label stencil.kubevirt.io/disk-access=Lend lends the disks of the namespace that the template names, and you may not copy them yourself: ask an administrator of the namespace for verb create on datavolumes/source.cdi.kubevirt.io, or leave the label out"
+	)
+	kind := &kindOf{schema.GroupVersionKind{Group: "template.kubevirt.io", Version: "v1beta1", Kind: "VirtualMachineTemplate"}, "virtualmachinetemplates"}
+	policy := evaluate(t, "disk-lending", nil)
+	for name, tc := range map[string]struct {
+		as   string
+		may  permits
+		want string
+	}{
+		"who may copy":                {"ada", permits{"create datavolumes/source golden/"}, ""},
+		"who may read claims by pods": {"ada", permits{"create pods golden/", "create persistentvolumeclaims golden/"}, ""},
+		"who may create pods only":    {"ada", permits{"create pods golden/"}, denied},
+		"who may not":                 {"ada", nil, denied},
+		"the manager, for a capture":  {managerName, nil, ""},
+		"the account, for an import":  {transferUser, nil, ""},
+		"another account of its name": {"system:serviceaccount:team:stencil-transfers", nil, denied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := written{as: tc.as, after: lends}.request(t, kind, kind.resource)
+			r.namespace, r.authorizer = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "golden"}}, tc.may
+			if got, _ := policy.decide(t, r); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+	off := evaluate(t, "disk-lending", map[string]string{"transferUser": "''"})
+	r := written{as: transferUser, after: lends}.request(t, kind, kind.resource)
+	r.namespace, r.authorizer = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "golden"}}, permits(nil)
+	if got, _ := off.decide(t, r); got != denied {
+		t.Errorf("where nothing is imported: %s", got)
 	}
 }
