@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/vmstencil/stencil/test/install"
@@ -61,13 +62,15 @@ func TestTransfers(t *testing.T) {
 
 // The account as which the manager imports and exports templates.
 func TestTheAccountOfTransfersMayDoWhatTheyNeed(t *testing.T) {
-	options := install.Options{Values: map[string]any{"transfers": map[string]any{"enabled": true, "ingress": map[string]any{"domain": "exports.example.com"}}}}
+	options := install.Options{Values: map[string]any{"transfers": map[string]any{
+		"enabled": true, "sourceNamespaces": []any{"default"}, "ingress": map[string]any{"domain": "exports.example.com"},
+	}}}
 	plane := installed(t, options)
 	manager, err := options.ManagerUser(plane)
 	if err != nil {
 		t.Fatal(err)
 	}
-	accountMay(t, plane, manager, "stencil-transfers", map[string][]string{"default": rightsTo(map[string]string{
+	everywhere := rightsTo(map[string]string{
 		"persistentvolumeclaims":                       "get list create patch delete",
 		"secrets":                                      "create delete",
 		"services":                                     "get create delete",
@@ -76,10 +79,12 @@ func TestTheAccountOfTransfersMayDoWhatTheyNeed(t *testing.T) {
 		"batch/jobs":                                   "get create delete",
 		"pods":                                         "list",
 		"cdi.kubevirt.io/datavolumes":                  "get list create delete",
-		"cdi.kubevirt.io/datavolumes/source":           "create",
 		"cdi.kubevirt.io/storageprofiles":              "get",
 		"cdi.kubevirt.io/cdiconfigs":                   "get",
 		"storage.k8s.io/storageclasses":                "list",
 		"template.kubevirt.io/virtualmachinetemplates": "get create patch delete",
-	})})
+	})
+	listed := slices.Concat(everywhere, rightsTo(map[string]string{"cdi.kubevirt.io/datavolumes/source": "create"}))
+	slices.Sort(listed)
+	accountMay(t, plane, manager, "stencil-transfers", map[string][]string{"default": listed, "kube-public": everywhere})
 }
