@@ -21,6 +21,8 @@ import (
 
 const (
 	importTimeout = 6 * time.Hour
+	// longestTimeout is what a longer one counts as: others wait for the place of an import.
+	longestTimeout = 24 * time.Hour
 	// noPreference is the value of spec.preference for no preference.
 	noPreference = "None"
 	// inspection and importation are the suffixes of the names of Jobs and Secrets.
@@ -68,6 +70,14 @@ func (r *Imports) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	return s.drive(ctx, i.step, i.clear)
 }
 
+// timeout is how long the transfer may take.
+func (i *importing) timeout() time.Duration {
+	if i.object.Spec.Timeout == nil {
+		return importTimeout
+	}
+	return min(i.object.Spec.Timeout.Duration, longestTimeout)
+}
+
 // step does what is next, and returns when to look again.
 func (i *importing) step(ctx context.Context) (time.Duration, error) {
 	status := &i.object.Status
@@ -77,12 +87,9 @@ func (i *importing) step(ctx context.Context) (time.Duration, error) {
 		i.progressing(v1beta1.TransferPending, v1beta1.ReasonReconciling, "the import begins")
 		return time.Millisecond, nil
 	}
-	timeout := importTimeout
-	if i.object.Spec.Timeout != nil {
-		timeout = i.object.Spec.Timeout.Duration
-	}
+	timeout := i.timeout()
 	if status.Phase != v1beta1.TransferPublishing && status.Phase != v1beta1.TransferWaiting && status.Phase != v1beta1.TransferPending && i.clock.Since(status.StartTime.Time) > timeout {
-		return 0, &permanentError{transfer.ReasonTimedOut, fmt.Sprintf("the import has not finished within %s: set a longer spec.timeout in a new import", timeout)}
+		return 0, &permanentError{transfer.ReasonTimedOut, fmt.Sprintf("the import has not finished within %s: set a longer spec.timeout in a new import, of at most %s", timeout, longestTimeout)}
 	}
 	switch {
 	case !i.uploaded():
@@ -116,12 +123,9 @@ func (i *importing) task(stage transfer.Stage) *transfer.Task {
 		Conversion: transfer.Conversion{
 			Namespace: i.object.Namespace, Name: i.templateName(), DeploymentOption: spec.DeploymentOption, Networks: spec.Networks, Instancetype: spec.Instancetype,
 		},
-		Limits: transfer.Limits{Disks: i.settings.MaxDisks, Bytes: i.settings.MaxBytes, Ratio: maxRatio, Seconds: int64(importTimeout.Seconds()), StallSeconds: stallSeconds, BytesPerSecond: slowest},
+		Limits: transfer.Limits{Disks: i.settings.MaxDisks, Bytes: i.settings.MaxBytes, Ratio: maxRatio, Seconds: int64(i.timeout().Seconds()), StallSeconds: stallSeconds, BytesPerSecond: slowest},
 	}
 	i.settings.restrict(task)
-	if spec.Timeout != nil {
-		task.Limits.Seconds = int64(spec.Timeout.Seconds())
-	}
 	if spec.Preference == noPreference {
 		task.Conversion.Preference = new("")
 	} else if spec.Preference != "" {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/transfer"
@@ -115,5 +117,17 @@ func TestPlansOfAnUntrustedMover(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestALongTimeoutCountsAsADay(t *testing.T) {
+	for given, want := range map[time.Duration]time.Duration{0: 6 * time.Hour, time.Second: time.Second, 24 * time.Hour: 24 * time.Hour, 168 * time.Hour: 24 * time.Hour} {
+		i := &importing{object: &v1beta1.VirtualMachineTemplateImport{}}
+		if given > 0 {
+			i.object.Spec.Timeout = &metav1.Duration{Duration: given}
+		}
+		if got := i.timeout(); got != want {
+			t.Errorf("%s counts as %s, want %s", given, got, want)
+		}
 	}
 }

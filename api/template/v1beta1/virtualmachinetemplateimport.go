@@ -141,11 +141,11 @@ type VirtualMachineTemplateImportSpec struct {
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
 	ApprovedPlan string `json:"approvedPlan,omitempty"`
 
-	// Timeout is the maximum duration of the transfer, at most a day; the default is
-	// six hours.
+	// Timeout is the maximum duration of the transfer, at most a week; the default is
+	// six hours. More than a day counts as a day.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be between 1s and 24h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('168h')",message="must be between 1s and 168h"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
