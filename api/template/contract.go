@@ -33,7 +33,7 @@ const (
 	// user created directly does not have it.
 	AnnotationCreatedBy = "template.kubevirt.io/created-by"
 
-	// AnnotationRenderedFor says for whom the VirtualMachine was rendered: the UID of the
+	// AnnotationRenderedFor names the user of the request that rendered it: the UID of the
 	// template, what is copied, the user and the groups. Only a VirtualMachine that copies
 	// disks from another namespace has it, and they are lent by the permission of this user.
 	AnnotationRenderedFor = "template.kubevirt.io/rendered-for"
