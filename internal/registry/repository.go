@@ -259,7 +259,7 @@ func temporary(err error) bool {
 	var malformed *oci.Error
 	var permanent *permanentError
 	var local *fs.PathError
-	return !errors.As(err, &malformed) && !errors.As(err, &permanent) && !errors.As(err, &local) && !errors.Is(err, context.Canceled)
+	return !errors.As(err, &malformed) && !errors.As(err, &permanent) && !errors.As(err, &local) && !errors.Is(err, context.Canceled) && !errors.Is(err, resume.ErrSlow)
 }
 
 // Temporary reports whether another attempt may succeed after an error.
