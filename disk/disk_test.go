@@ -13,6 +13,7 @@ import (
 
 	"github.com/vmstencil/stencil/disk"
 	"github.com/vmstencil/stencil/internal/disktest"
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 func memory(t *testing.T, size int64) disk.Image {
@@ -97,7 +98,7 @@ func TestZerosBecomeHoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := disktest.Extract(t, image)
-	if !bytes.Equal(disktest.ReadFile(t, path), data) {
+	if !bytes.Equal(testfile.Read(t, path), data) {
 		t.Error("the copy differs")
 	}
 	if blocks := allocated(t, path); blocks > 64*disktest.KiB {
@@ -118,7 +119,7 @@ func TestWhatAFileContainedIsDiscarded(t *testing.T) {
 	if err := disk.WriteRaw(t.Context(), file, memory(t, 20_000), disk.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(disktest.ReadFile(t, path), make([]byte, 20_000)) {
+	if !bytes.Equal(testfile.Read(t, path), make([]byte, 20_000)) {
 		t.Error("the file is not zero")
 	}
 }

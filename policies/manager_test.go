@@ -80,6 +80,16 @@ func (w written) request(t *testing.T, of *kindOf, resource string) request {
 	return r
 }
 
+// changed returns a text in which the first of each pair is replaced by the second. It fails if nothing is.
+func changed(t *testing.T, in string, pairs ...string) string {
+	t.Helper()
+	out := strings.NewReplacer(pairs...).Replace(in)
+	if out == in {
+		t.Fatalf("nothing is replaced by %v", pairs)
+	}
+	return out
+}
+
 func TestWhatTheManagerChangesOfNamespaces(t *testing.T) {
 	const (
 		otherLabel      = "Stencil's manager changes no label of a Namespace but stencil.kubevirt.io/governed: change others as another user"

@@ -33,9 +33,9 @@ const (
 	// user created directly does not have it.
 	AnnotationCreatedBy = "template.kubevirt.io/created-by"
 
-	// AnnotationRenderedFor names the user of the request that rendered it: the UID of the
-	// template, what is copied, the user and the groups. Only a VirtualMachine that copies
-	// disks from another namespace has it, and they are lent by the permission of this user.
+	// AnnotationRenderedFor names the user by whose permission the template lends disks to
+	// the VirtualMachine: UID of the template, a digest of the sources, user and groups. Only
+	// a VirtualMachine that copies disks from another namespace has it.
 	AnnotationRenderedFor = "template.kubevirt.io/rendered-for"
 
 	// LabelTemplate holds the name of the template.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vmstencil/stencil/disk"
 	"github.com/vmstencil/stencil/internal/disktest"
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 // watch reports whether a file was opened since the last call.
@@ -60,7 +61,7 @@ func TestHostFilesAreNeverOpened(t *testing.T) {
 			if opened() {
 				t.Errorf("%s was opened", tc.file)
 			}
-			disktest.ReadFile(t, tc.file)
+			testfile.Read(t, tc.file)
 			if !opened() {
 				t.Error("the watch does not work")
 			}

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/internal/disktest"
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 // small returns a disk of 4 MiB and an image of it, whose L1 table is at byte 0x30000 and whose L2 table follows.
 func small(t testing.TB, options ...string) (raw, image []byte) {
 	path := disktest.Raw(t, 4*disktest.MiB, disktest.Range{Offset: 0, Length: 200 * disktest.KiB}, disktest.Range{Offset: 2 * disktest.MiB, Length: 64 * disktest.KiB})
-	return disktest.ReadFile(t, path), disktest.ReadFile(t, disktest.Recorded(t, path, "qcow2", options...))
+	return testfile.Read(t, path), testfile.Read(t, disktest.Recorded(t, path, "qcow2", options...))
 }
 
 func u32(value uint32) []byte { return binary.BigEndian.AppendUint32(nil, value) }
@@ -160,7 +161,7 @@ func TestTruncatedImagesAreRejected(t *testing.T) {
 func FuzzQCOW2(f *testing.F) {
 	path := disktest.Raw(f, 64*disktest.KiB, disktest.Range{Offset: 0, Length: 16 * disktest.KiB})
 	for _, options := range [][]string{{"-o", "cluster_size=512"}, {"-o", "cluster_size=4k,compat=0.10"}, {"-c", "-o", "cluster_size=4k"}, {"-c", "-o", "cluster_size=4k,compression_type=zstd"}, {"-o", "cluster_size=16k,extended_l2=on"}} {
-		f.Add(disktest.ReadFile(f, disktest.Recorded(f, path, "qcow2", options...)))
+		f.Add(testfile.Read(f, disktest.Recorded(f, path, "qcow2", options...)))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) { disktest.Fuzz(t, Open, bytes.NewReader(b), int64(len(b))) })
 }

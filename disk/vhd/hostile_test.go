@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/internal/disktest"
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 // small returns a disk of 6 MiB and an image of it, whose header is at byte 512 and whose block table is at byte 1536.
 func small(t testing.TB, options string) (raw, image []byte) {
 	path := disktest.Raw(t, 6*disktest.MiB, disktest.Range{Offset: 0, Length: 200 * disktest.KiB}, disktest.Range{Offset: 4 * disktest.MiB, Length: 64 * disktest.KiB})
-	return disktest.ReadFile(t, path), disktest.ReadFile(t, disktest.Recorded(t, path, "vpc", "-o", options+",force_size=on"))
+	return testfile.Read(t, path), testfile.Read(t, disktest.Recorded(t, path, "vpc", "-o", options+",force_size=on"))
 }
 
 const (

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/internal/disktest"
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 // small returns a disk of 6 MiB and an image of it in blocks of 1 MiB.
 func small(t testing.TB) (raw, image []byte) {
 	path := disktest.Raw(t, 6*disktest.MiB, disktest.Range{Offset: 0, Length: 200 * disktest.KiB}, disktest.Range{Offset: 4 * disktest.MiB, Length: 64 * disktest.KiB})
-	return disktest.ReadFile(t, path), disktest.ReadFile(t, disktest.Recorded(t, path, "vhdx", "-o", "block_size=1M"))
+	return testfile.Read(t, path), testfile.Read(t, disktest.Recorded(t, path, "vhdx", "-o", "block_size=1M"))
 }
 
 func u16(value uint16) []byte { return binary.LittleEndian.AppendUint16(nil, value) }

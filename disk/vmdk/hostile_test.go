@@ -11,12 +11,13 @@ import (
 
 	"github.com/vmstencil/stencil/disk"
 	"github.com/vmstencil/stencil/internal/disktest"
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 // small returns a disk of 4 MiB and its stream. Its first grain is at sector 128.
 func small(t testing.TB) (raw, stream []byte) {
 	path := disktest.Raw(t, 4*disktest.MiB, disktest.Range{Offset: 0, Length: 100 * disktest.KiB}, disktest.Range{Offset: 2 * disktest.MiB, Length: 8192})
-	return disktest.ReadFile(t, path), disktest.ReadFile(t, encoded(t, rawImage(t, path), EncodeOptions{}))
+	return testfile.Read(t, path), testfile.Read(t, encoded(t, rawImage(t, path), EncodeOptions{}))
 }
 
 // both changes header and footer.
@@ -133,7 +134,7 @@ func TestHostileImagesAreRejected(t *testing.T) {
 
 func TestATwiceUsedTableIsRejected(t *testing.T) {
 	path := disktest.Raw(t, 40*disktest.MiB, disktest.Range{Offset: 0, Length: disktest.MiB}, disktest.Range{Offset: 39 * disktest.MiB, Length: disktest.MiB})
-	stream := disktest.ReadFile(t, encoded(t, rawImage(t, path), EncodeOptions{}))
+	stream := testfile.Read(t, encoded(t, rawImage(t, path), EncodeOptions{}))
 	disktest.CheckHostile(t, Open, stream, []disktest.Hostile{
 		{Name: "twice in the directory", Change: func(b []byte) []byte {
 			copy(b[len(b)-4*sector+4:], b[len(b)-4*sector:][:4])
@@ -144,7 +145,7 @@ func TestATwiceUsedTableIsRejected(t *testing.T) {
 
 func TestOverlappingGrainsOfASparseExtentAreRejected(t *testing.T) {
 	path := disktest.Raw(t, 4*disktest.MiB, disktest.Range{Offset: 0, Length: 100 * disktest.KiB})
-	sparse := disktest.ReadFile(t, disktest.Recorded(t, path, "vmdk", "-o", "subformat=monolithicSparse"))
+	sparse := testfile.Read(t, disktest.Recorded(t, path, "vmdk", "-o", "subformat=monolithicSparse"))
 	disktest.CheckHostile(t, Open, sparse, []disktest.Hostile{
 		{Name: "every grain is the first", Change: func(b []byte) []byte {
 			directory := int(binary.LittleEndian.Uint64(b[56:])) * sector
@@ -228,9 +229,9 @@ func TestWhatQEMUWritesIsNotAStream(t *testing.T) {
 // The images are small, so that many are tried.
 func FuzzVMDK(f *testing.F) {
 	path := disktest.Raw(f, 128*disktest.KiB, disktest.Range{Offset: 64 * disktest.KiB, Length: 16 * disktest.KiB})
-	f.Add(disktest.ReadFile(f, encoded(f, rawImage(f, path), EncodeOptions{})))
-	f.Add(disktest.ReadFile(f, disktest.Recorded(f, path, "vmdk", "-o", "subformat=monolithicSparse")))
-	f.Add(disktest.ReadFile(f, disktest.Recorded(f, path, "vmdk", "-o", "subformat=streamOptimized")))
+	f.Add(testfile.Read(f, encoded(f, rawImage(f, path), EncodeOptions{})))
+	f.Add(testfile.Read(f, disktest.Recorded(f, path, "vmdk", "-o", "subformat=monolithicSparse")))
+	f.Add(testfile.Read(f, disktest.Recorded(f, path, "vmdk", "-o", "subformat=streamOptimized")))
 	f.Add([]byte("# Disk DescriptorFile\nRW 8 FLAT \"/etc/passwd\" 0\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		disktest.Fuzz(t, Open, bytes.NewReader(b), int64(len(b)))

@@ -111,7 +111,7 @@ func (a *APIServer) Identity(ctx context.Context, source Source) (uid, descripti
 
 // Resolved is the claim or VolumeSnapshot that a source leads to.
 type Resolved struct {
-	// Source is the claim or VolumeSnapshot. If there is none, it is what the search ended at, and Problem is what is missing.
+	// Source is the claim or VolumeSnapshot. Without one, it is the last object of the search, and Problem names the missing object.
 	Source
 	// Through are the namespaces of the DataSources that lead to it, from the first to the last. Who writes one of them chooses the disk.
 	Through []string

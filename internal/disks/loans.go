@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -35,22 +36,32 @@ type Loan struct {
 	Denial string
 }
 
+// foreign yields the names of dataVolumeTemplates in the spec of a VirtualMachine, and the sources in other namespaces that they copy.
+func foreign(spec map[string]any, namespace string) iter.Seq2[string, Source] {
+	return func(yield func(string, Source) bool) {
+		for _, entry := range list(spec, "dataVolumeTemplates") {
+			for _, source := range filledFrom(nil, object(object(entry)["spec"]), namespace) {
+				if source.foreign(namespace) && !yield(text(object(object(entry)["metadata"])["name"]), source) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Foreign reports whether one of the dataVolumeTemplates in the spec of a VirtualMachine copies its content from another namespace.
 func Foreign(spec map[string]any, namespace string) bool {
-	return slices.ContainsFunc(list(spec, "dataVolumeTemplates"), func(entry any) bool {
-		return slices.ContainsFunc(filledFrom(nil, object(object(entry)["spec"]), namespace), func(source Source) bool { return source.foreign(namespace) })
-	})
+	for range foreign(spec, namespace) {
+		return true
+	}
+	return false
 }
 
 // Borrowed identifies the disks in the spec of a VirtualMachine that are copied from other namespaces, and what they are copied from; empty if there are none.
 func Borrowed(spec map[string]any, namespace string) string {
 	var found []string
-	for _, entry := range list(spec, "dataVolumeTemplates") {
-		for _, source := range filledFrom(nil, object(object(entry)["spec"]), namespace) {
-			if source.foreign(namespace) {
-				found = append(found, fmt.Sprintf("%q %s %s/%s", text(object(object(entry)["metadata"])["name"]), source.Kind, source.Namespace, source.Name))
-			}
-		}
+	for name, source := range foreign(spec, namespace) {
+		found = append(found, fmt.Sprintf("%q %s %s/%s", name, source.Kind, source.Namespace, source.Name))
 	}
 	if len(found) == 0 {
 		return ""

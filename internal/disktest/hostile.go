@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"os"
 	"testing"
 
 	"github.com/vmstencil/stencil/disk"
@@ -109,16 +108,6 @@ func ReadData(image disk.Image, into []byte) error {
 		}
 	}
 	return nil
-}
-
-// ReadFile returns the content of a file.
-func ReadFile(t testing.TB, path string) []byte {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // Patch is an image with changes. It does not copy the image, so that images of MiB can be fuzzed.

@@ -21,6 +21,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/vmstencil/stencil/disk"
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 var update = flag.Bool("update", false, "record again what qemu-img, which must be installed, makes")
@@ -87,7 +88,7 @@ func made(t testing.TB, live bool, input, output string, commands ...string) str
 	r := recording{input: digest, command: "qemu-img " + strings.Join(commands, " && qemu-img ")}
 	r.name = sum([]byte(r.input + r.command))[:12] + ".zst"
 	if *update {
-		r.record(t, ReadFile(t, path), known)
+		r.record(t, testfile.Read(t, path), known)
 		check(t, os.Remove(path))
 	}
 	r.replay(t, path, known)

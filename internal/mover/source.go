@@ -30,12 +30,9 @@ type origin interface {
 // stall is how long a source may send nothing.
 func (m *Mover) stall() time.Duration { return time.Duration(m.Task.Limits.StallSeconds) * time.Second }
 
-// slowWindow is the time over which the pace of a source is measured.
-const slowWindow = 2 * time.Minute
-
-// pace is how slowly a source may send.
+// pace is how slowly a source may send, over twice the time in which it may send nothing.
 func (m *Mover) pace() resume.Pace {
-	return resume.Pace{Slowest: m.Task.Limits.BytesPerSecond, Window: min(slowWindow, 2*m.stall())}
+	return resume.Pace{Slowest: m.Task.Limits.BytesPerSecond, Window: 2 * m.stall()}
 }
 
 // open opens the package of a source: a file, or those of a folder whose descriptor the source names.

@@ -2,8 +2,8 @@ package powers
 
 import "k8s.io/client-go/rest"
 
-// As returns the configuration of an account of Stencil's, which the user of the given one may impersonate. It is that of the user itself if the account is empty.
-// Clients of it have no limit of their own: the API server has.
+// As returns a configuration for an account of Stencil's. The user of the given configuration impersonates the account, or acts itself if the account is empty.
+// The clients have no rate limit: the API server limits requests.
 func As(config *rest.Config, account string) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.QPS = -1

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	diskrules "github.com/vmstencil/stencil/internal/disks"
+	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/internal/excerpt"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/transfer"
@@ -216,10 +216,10 @@ func (e *examining) disks(ctx context.Context) ([]exported, error) {
 	if err != nil {
 		return nil, &permanentError{ReasonTemplateUnusable, err.Error()}
 	}
-	var disks []exported
+	var captures []exported
 	for _, disk := range prepared.disks {
 		// A capture names claims of its namespace. What else is in the template was written by a user meanwhile.
-		if disk.cdrom || disk.source.Kind != diskrules.ClaimKind || disk.source.Namespace != e.object.Namespace {
+		if disk.cdrom || disk.source.Kind != disks.ClaimKind || disk.source.Namespace != e.object.Namespace {
 			continue
 		}
 		captured := &unstructured.Unstructured{}
@@ -229,16 +229,16 @@ func (e *examining) disks(ctx context.Context) ([]exported, error) {
 			return nil, fmt.Errorf("reading DataVolume %s/%s: %w", disk.source.Namespace, disk.source.Name, err)
 		}
 		if found && ownedBy(captured, template) {
-			disks = append(disks, disk)
+			captures = append(captures, disk)
 		}
 	}
 	switch {
-	case len(disks) == 0:
+	case len(captures) == 0:
 		return nil, &permanentError{ReasonTemplateUnusable, fmt.Sprintf("VirtualMachineTemplate %s/%s has no captured disk", e.object.Namespace, name)}
-	case len(disks) > e.settings.MaxDisks:
-		return nil, &permanentError{transfer.ReasonLimitExceeded, fmt.Sprintf("the template has %d disks, and at most %d are examined", len(disks), e.settings.MaxDisks)}
+	case len(captures) > e.settings.MaxDisks:
+		return nil, &permanentError{transfer.ReasonLimitExceeded, fmt.Sprintf("the template has %d disks, and at most %d are examined", len(captures), e.settings.MaxDisks)}
 	}
-	return disks, nil
+	return captures, nil
 }
 
 // prepareCaptured finds the disks of a captured template, which are not selected by parameters.

@@ -158,16 +158,9 @@ func (p *Platform) start() error {
 	p.say("installing the chart with helm")
 	p.install = install.Options{ManagerURL: "https://" + address, Values: p.options.Values, Chart: p.options.Chart}
 	if p.options.APIServer {
-		free, err := p.shared(&p.apiServers)
-		if err != nil {
+		if p.install.APIServerAddress, err = p.apiServerAddress(); err != nil {
 			return err
 		}
-		_, port, err := net.SplitHostPort(free)
-		if err != nil {
-			return err
-		}
-		// The API server follows an ExternalName Service only to a name.
-		p.install.APIServerAddress = net.JoinHostPort("localhost", port)
 	}
 	if err := install.Chart(p.ctx, p.Plane, p.install); err != nil {
 		return err
@@ -213,6 +206,17 @@ func (p *Platform) start() error {
 		return p.StartAPIServer()
 	}
 	return nil
+}
+
+// apiServerAddress returns where stencil-apiserver will be.
+func (p *Platform) apiServerAddress() (string, error) {
+	free, err := p.shared(&p.apiServers)
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(free)
+	// The API server follows an ExternalName Service only to a name.
+	return net.JoinHostPort("localhost", port), err
 }
 
 // VirtualizationTools returns the names of the tools that StartVirtualization needs.

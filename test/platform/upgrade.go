@@ -18,11 +18,10 @@ func (p *Platform) Upgrade(values map[string]any, apiServer bool, managerArgs ..
 	upgraded := p.install
 	upgraded.Values, upgraded.APIServerAddress = values, ""
 	if apiServer {
-		address, err := p.shared(&p.apiServers)
-		if err != nil {
+		var err error
+		if upgraded.APIServerAddress, err = p.apiServerAddress(); err != nil {
 			return err
 		}
-		upgraded.APIServerAddress = "localhost" + address[len("127.0.0.1"):]
 	}
 	if err := install.Chart(p.ctx, p.Plane, upgraded); err != nil {
 		return err

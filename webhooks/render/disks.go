@@ -63,12 +63,12 @@ func (c creation) grant(stamps map[string]string, spec map[string]any) {
 
 // grant writes the user of the request into a VM if other disks of it are copied from another namespace than before.
 func (u update) grant(p *mutation.Patch, from machine.Record, spec any) {
-	changed, _ := spec.(map[string]any)
-	if u.lending == "" || from.Namespace == u.lending {
+	if !u.lending || from.Namespace == u.namespace {
 		return
 	}
-	borrowed := disks.Borrowed(changed, u.lending)
-	if borrowed == "" || borrowed == disks.Borrowed(u.stored.Spec, u.lending) || u.object.Annotations == nil {
+	changed, _ := spec.(map[string]any)
+	borrowed := disks.Borrowed(changed, u.namespace)
+	if borrowed == "" || borrowed == disks.Borrowed(u.stored.Spec, u.namespace) || u.object.Annotations == nil {
 		return
 	}
 	p.Set(mutation.Pointer{"metadata", "annotations", contract.AnnotationRenderedFor}, powers.Grant{Template: from.UID, Sources: borrowed, User: u.user}.String())

@@ -240,10 +240,9 @@ func (h *Handler) update(ctx context.Context, request admission.Request) admissi
 		object:       vm,
 		stored:       stored,
 		user:         request.UserInfo,
+		namespace:    request.Namespace,
+		lending:      h.lending,
 		fieldManager: managerOf(request.Options.Raw),
-	}
-	if h.lending {
-		decided.lending = request.Namespace
 	}
 	if decided.mutated = rerender.Changed(stored, vm); len(decided.mutated) > 0 {
 		var denial *admission.Response

@@ -22,9 +22,10 @@ type update struct {
 	// raw is the object as the client sent it.
 	raw            []byte
 	object, stored machine.Object
-	// user sends the request. lending is the namespace of the VM, and empty if templates lend no disks.
-	user    authenticationv1.UserInfo
-	lending string
+	// user sends the request, in the namespace of the VM. lending reports that templates lend their disks.
+	user      authenticationv1.UserInfo
+	namespace string
+	lending   bool
 	// fieldManager is the field manager in the request's options.
 	fieldManager string
 	// find returns the template of a record if its content is still the same, and nil otherwise; original is what it has returned.

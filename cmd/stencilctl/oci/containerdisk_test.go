@@ -25,6 +25,7 @@ import (
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/internal/disktest"
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 // unpacked checks an image and returns the content of its one file. Everything else that is in the image is compared.
@@ -171,7 +172,7 @@ func TestContainerDiskOfAQCOW2ImageInAnArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(unpacked(t, image, "disk.qcow2", "s390x"), disktest.ReadFile(t, disk)) {
+	if !bytes.Equal(unpacked(t, image, "disk.qcow2", "s390x"), testfile.Read(t, disk)) {
 		t.Error("the image has another disk")
 	}
 }

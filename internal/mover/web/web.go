@@ -351,8 +351,6 @@ func (e *explained) Read(p []byte) (int, error) {
 		return n, err
 	case errors.Is(err, resume.ErrChanged):
 		return n, e.f.changed()
-	case errors.Is(err, resume.ErrSlow):
-		return n, failure(transfer.ReasonUnreachableSource, false, "%s: %v", shown(e.f.address), err)
 	}
-	return n, failure(transfer.ReasonUnreachableSource, true, "%s: %v", shown(e.f.address), err)
+	return n, failure(transfer.ReasonUnreachableSource, !errors.Is(err, resume.ErrSlow), "%s: %v", shown(e.f.address), err)
 }
