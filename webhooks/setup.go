@@ -138,13 +138,14 @@ func Setup(mgr manager.Manager, o Options) error {
 	}
 	server := delegation.Server(o.APIServerUser)
 	virtualMachines := validate.New(validate.Options{
-		Templates: o.Templates,
-		Approvals: o.Approvals,
-		Policies:  evaluator,
-		Sizes:     o.Instancetypes,
-		Disks:     diskcache.Reader{APIServer: storage, Cache: o.Disks},
-		Objects:   pending,
-		Exempt:    o.Exempt,
+		Templates:   o.Templates,
+		Permissions: permissions,
+		Approvals:   o.Approvals,
+		Policies:    evaluator,
+		Sizes:       o.Instancetypes,
+		Disks:       diskcache.Reader{APIServer: storage, Cache: o.Disks},
+		Objects:     pending,
+		Exempt:      o.Exempt,
 	})
 	for _, webhook := range []serving.Webhook{
 		{

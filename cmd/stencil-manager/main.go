@@ -39,6 +39,9 @@ func run(ctx context.Context, arguments []string, environment program.Lookup, st
 			Log:     &o.zap,
 			Config:  o.restConfig,
 			Serve: func(ctx context.Context, config *rest.Config, logger logr.Logger) error {
+				if o.uninstalled {
+					return removeLeftovers(ctx, o, config, logger)
+				}
 				if o.uninstall {
 					return prepareUninstallation(ctx, o, config, logger)
 				}

@@ -20,6 +20,8 @@ type options struct {
 	version bool
 	// uninstall prepares the cluster for the removal of Stencil and does nothing else.
 	uninstall bool
+	// uninstalled deletes the objects of failed revisions of an uninstalled release and does nothing else.
+	uninstalled bool
 
 	webhookBindAddress     string
 	metricsBindAddress     string
@@ -120,6 +122,8 @@ type options struct {
 func (o *options) bind(flags *flag.FlagSet) {
 	flags.BoolVar(&o.version, versionFlag, false,
 		"Print the version and exit.")
+	flags.BoolVar(&o.uninstalled, "uninstalled", false,
+		"Delete the objects of --release that failed revisions have created and Helm does not delete, and exit. The hook of the chart runs it after an uninstallation.")
 	flags.BoolVar(&o.uninstall, "uninstall", false,
 		"Prepare the cluster for the removal of Stencil and exit: stop the leader, end captures, and remove finalizers. The hook of the chart runs it before an uninstallation.")
 

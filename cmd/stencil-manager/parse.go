@@ -107,6 +107,11 @@ func (o *options) validate() error {
 			problems = append(problems, fmt.Errorf(format, arguments...))
 		}
 	}
+	complain(o.release != "" && strings.Count(o.release, "/") != 1, "--release: must be NAMESPACE/NAME, not %q", o.release)
+	if o.uninstalled {
+		complain(o.release == "", "--release: must be given with --uninstalled")
+		return errors.Join(problems...)
+	}
 	if o.uninstall {
 		complain(o.leaderElectionNamespace == "", "--leader-election-namespace: must be given outside a pod, or as %s", program.NamespaceVariable)
 		complain(o.leaderElectionID == "", "--leader-election-id: must not be empty")
@@ -115,7 +120,6 @@ func (o *options) validate() error {
 	complain(o.shutdownDelay < 0, "--shutdown-delay: must not be negative")
 	complain(o.auditInterval <= 0, "--audit-interval: must be positive")
 	complain(o.installationInterval <= 0, "--installation-interval: must be positive")
-	complain(o.release != "" && strings.Count(o.release, "/") != 1, "--release: must be NAMESPACE/NAME, not %q", o.release)
 	complain(o.captureInstancetype != string(v1beta1.CaptureInstancetypeExpand) && o.captureInstancetype != string(v1beta1.CaptureInstancetypeKeep),
 		"--capture-instancetype: must be %s or %s, not %q", v1beta1.CaptureInstancetypeExpand, v1beta1.CaptureInstancetypeKeep, o.captureInstancetype)
 	complain(!installation.TemplateAPI(o.templateAPI).Known(),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -20,6 +21,16 @@ func prepareUninstallation(ctx context.Context, o *options, config *rest.Config,
 		Config: config,
 		Lease:  types.NamespacedName{Namespace: o.leaderElectionNamespace, Name: o.leaderElectionID},
 		Hold:   uninstallHold,
-		Report: func(step uninstall.Step) { logger.Info(step.Action, "object", step.Object, "note", step.Note) },
+		Report: reporting(logger),
 	})
+}
+
+// removeLeftovers deletes the objects of failed revisions of an uninstalled release.
+func removeLeftovers(ctx context.Context, o *options, config *rest.Config, logger logr.Logger) error {
+	namespace, name, _ := strings.Cut(o.release, "/")
+	return uninstall.Leftovers(ctx, config, uninstall.Release{Namespace: namespace, Name: name}, false, reporting(logger))
+}
+
+func reporting(logger logr.Logger) func(uninstall.Step) {
+	return func(step uninstall.Step) { logger.Info(step.Action, "object", step.Object, "note", step.Note) }
 }

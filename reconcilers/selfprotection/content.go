@@ -125,8 +125,13 @@ func replacement(stored *unstructured.Unstructured, m manifest) *unstructured.Un
 			continue
 		}
 		clientConfig, ok := webhook["clientConfig"].(map[string]any)
-		if caBundle, found := caBundleOf(before[name]); ok && found {
+		if !ok {
+			continue
+		}
+		if caBundle, found := caBundleOf(before[name]); found {
 			clientConfig["caBundle"] = caBundle
+		} else if m.authority != nil {
+			clientConfig["caBundle"] = m.authority
 		}
 	}
 	return next

@@ -27,8 +27,9 @@ type observed struct {
 	missingSince time.Time
 	// restored is when it was last restored by this process.
 	restored time.Time
-	// byManager is set if the manager creates the object instead of Helm, and held if the ConfigMap that it requires does not exist.
-	byManager, held bool
+	// byManager is set if the manager creates the object instead of Helm, incomplete if it is to add the webhooks of one that exists, and held if the
+	// ConfigMap or the caBundle that this requires does not exist.
+	byManager, incomplete, held bool
 	// reportOnly is set for an object that is not restored, and known if its current problem has been reported.
 	reportOnly, reported bool
 }
@@ -65,14 +66,14 @@ func decide(s state) plan {
 		if object.present && object.same || object.reported {
 			continue
 		}
-		if !object.present && object.held {
+		if (!object.present || object.incomplete) && object.held {
 			p.again = min(p.again, requirementTick)
 			continue
 		}
 		due := later(s.quietUntil, object.restored.Add(spacing))
 		switch {
-		case !object.present && object.byManager:
-			// Neither does an upgrade create it, nor an uninstallation delete it.
+		case !object.present && object.byManager, object.incomplete:
+			// Neither does an upgrade add it, nor an uninstallation remove it.
 			due = object.restored.Add(spacing)
 		case !object.present:
 			due = later(due, object.missingSince.Add(missingGracePeriod))

@@ -126,6 +126,20 @@ func TestDecide(t *testing.T) {
 			want: want{Again: 3 * time.Second},
 		},
 		{
+			name: "webhooks are added as soon as their authority is published, also while a release is new",
+			state: state{active: true, quietUntil: noon.Add(quiet), objects: []observed{
+				{identity: render, present: true, incomplete: true},
+			}},
+			want: want{Replace: []string{render.String()}, Again: tick},
+		},
+		{
+			name: "without it they are not",
+			state: state{active: true, objects: []observed{
+				{identity: render, present: true, incomplete: true, held: true},
+			}},
+			want: want{Again: requirementTick},
+		},
+		{
 			name: "one that is as it should be stays when the ConfigMap goes",
 			state: state{active: true, objects: []observed{
 				{identity: binding, present: true, same: true, byManager: true, held: true},

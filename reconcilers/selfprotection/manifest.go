@@ -30,6 +30,11 @@ const releaseAnnotations = "meta.helm.sh/"
 // object, as soon as the ConfigMap exists: the binding of a policy that reads it.
 const RequiresAnnotation = "stencil.kubevirt.io/requires-configmap"
 
+// AuthorityAnnotation is the annotation of a webhook configuration that names a ValidatingWebhookConfiguration. Helm installs the configuration without
+// webhooks. The manager adds them with the caBundle of the named configuration, as soon as it has one, so that no webhook exists that fails closed and
+// that the API server cannot call.
+const AuthorityAnnotation = "stencil.kubevirt.io/authority-of"
+
 // ReportedKindsAnnotation is the annotation of the ConfigMap that lists, separated by commas, kinds of objects that are not restored: their
 // changes are reported.
 const ReportedKindsAnnotation = "stencil.kubevirt.io/reported-kinds"
@@ -60,6 +65,10 @@ type manifest struct {
 	digest string
 	// requires is the name of the ConfigMap without which the object is not created; empty if there is none.
 	requires string
+	// authorityOf is the name of the configuration of which webhooks get the caBundle when the manager adds them; empty if Helm installs them.
+	authorityOf string
+	// authority is that caBundle, if it was needed and exists.
+	authority any
 	// reported is set for objects that are reported and not restored.
 	reported bool
 }
@@ -113,8 +122,14 @@ func readManifest(key, text string, release map[string]string, caBundle any) (ma
 	sum := sha256.Sum256(raw)
 	return manifest{
 		identity: who, object: canonical, digest: hex.EncodeToString(sum[:]), requires: canonical.GetAnnotations()[RequiresAnnotation],
-		reported: slices.Contains(strings.Split(release[ReportedKindsAnnotation], ","), who.kind),
+		authorityOf: canonical.GetAnnotations()[AuthorityAnnotation],
+		reported:    slices.Contains(strings.Split(release[ReportedKindsAnnotation], ","), who.kind),
 	}, nil
+}
+
+// addsWebhooks reports whether the manager adds the webhooks of a stored configuration that has none.
+func (m manifest) addsWebhooks(stored *unstructured.Unstructured) bool {
+	return m.authorityOf != "" && len(webhooksOf(stored)) == 0
 }
 
 func setAnnotation(object *unstructured.Unstructured, name, value string) {

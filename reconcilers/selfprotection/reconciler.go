@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -62,6 +63,8 @@ type memory struct {
 	// storedContent is the content that the API server stores for the manifest with this digest.
 	digest        string
 	storedContent content
+	// complete is set once a configuration had webhooks.
+	complete bool
 	// missingSince is when the object was first observed missing; zero while it exists.
 	missingSince time.Time
 	// restored is when it was last restored.
@@ -141,7 +144,7 @@ func (r *Reconciler) gather(ctx context.Context) (state, release, error) {
 	failed := errors.Join(problems...)
 	found.manifests, found.stored = map[identity]manifest{}, map[identity]*unstructured.Unstructured{}
 	for _, m := range manifests {
-		one, err := r.observe(ctx, found, m, gathered.now, gathered.now.Before(gathered.quietUntil))
+		one, err := r.observe(ctx, found, &m, gathered.now, gathered.now.Before(gathered.quietUntil))
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
@@ -186,7 +189,7 @@ func (r *Reconciler) readRelease(ctx context.Context) (release, error) {
 }
 
 // observe compares one object with its manifest. upgrading is set during the quiet time after a change of the release.
-func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now time.Time, upgrading bool) (observed, error) {
+func (r *Reconciler) observe(ctx context.Context, found release, m *manifest, now time.Time, upgrading bool) (observed, error) {
 	cached := r.memory[m.identity]
 	if cached == nil {
 		cached = &memory{}
@@ -201,6 +204,13 @@ func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now
 		return observed{}, fmt.Errorf("reading %s: %w", m.identity, err)
 	}
 	one := observed{identity: m.identity, present: err == nil, restored: cached.restored, byManager: m.requires != "", reportOnly: m.reported}
+	if m.addsWebhooks(stored) {
+		m.authority, err = r.caBundle(ctx, m.authorityOf)
+		if err != nil {
+			return observed{}, err
+		}
+		one.incomplete, one.held = one.present, m.authority == nil
+	}
 	if !one.present {
 		cached.problem = deleted
 		one.reported = cached.reported == deleted
@@ -216,9 +226,10 @@ func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now
 		return one, nil
 	}
 	cached.missingSince = time.Time{}
+	cached.complete = cached.complete || !one.incomplete
 	found.stored[m.identity] = stored
 	if m.reported {
-		cached.problem = found.problem(m, stored)
+		cached.problem = found.problem(*m, stored)
 		one.same, one.reported = cached.problem == "", cached.problem != "" && cached.reported == cached.problem
 		if one.same {
 			r.metrics.changed.DeleteLabelValues(m.kind, m.name)
@@ -226,19 +237,24 @@ func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now
 		}
 		return one, nil
 	}
+	if one.held {
+		return one, nil
+	}
 	if cached.storedContent == nil {
-		trial := replacement(stored, m)
+		trial := replacement(stored, *m)
 		err := r.options.Client.Update(ctx, trial, client.DryRunAll, client.FieldOwner(fieldManager))
 		if upgrading && apierrors.IsForbidden(err) {
-			// The policy manager-webhooks of the previous release is still enforced. Nothing is replaced before the end of the quiet time.
+			// The policy manager-webhooks of the previous release is still enforced. Nothing is replaced before the end of the quiet time, and no
+			// webhooks are added before it ends.
+			one.held = one.incomplete
 			return one, nil
 		}
 		if err != nil {
 			return observed{}, fmt.Errorf("trying what %s would be: %w", m.identity, err)
 		}
-		cached.storedContent = contentOf(trial, m)
+		cached.storedContent = contentOf(trial, *m)
 	}
-	one.same = cached.storedContent.equal(contentOf(stored, m))
+	one.same = cached.storedContent.equal(contentOf(stored, *m))
 	return one, nil
 }
 
@@ -256,7 +272,7 @@ func (r *Reconciler) lacks(ctx context.Context, name string) (bool, error) {
 // create applies the manifest of a missing object under the field manager that installed the release.
 func (r *Reconciler) create(ctx context.Context, found release, who identity) error {
 	m := found.manifests[who]
-	object := m.object.DeepCopy()
+	object := replacement(m.empty(), m)
 	if found.owner != nil {
 		object.SetOwnerReferences([]metav1.OwnerReference{*found.owner})
 	}
@@ -290,6 +306,15 @@ func (r *Reconciler) replace(ctx context.Context, found release, who identity) e
 	cached := r.memory[who]
 	paths := contentOf(before, m).differences(cached.storedContent)
 	cached.storedContent = contentOf(object, m)
+	added := m.addsWebhooks(before)
+	if added && !cached.complete {
+		logf.FromContext(ctx).Info("added the webhooks of a configuration", "object", who.String())
+		return nil
+	}
 	r.report(ctx, found, object, who, changed(paths, lastChange(before.GetManagedFields(), found.manager)))
+	if added {
+		// They stay the manager's own: an upgrade would remove what belongs to Helm and is not in the chart.
+		return nil
+	}
 	return r.handOver(ctx, found, object)
 }

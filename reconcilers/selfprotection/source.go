@@ -56,8 +56,17 @@ func (r *Reconciler) trusted(ctx context.Context) (any, error) {
 	if r.options.Trust == "" {
 		return nil, nil
 	}
-	configuration := identity{"ValidatingWebhookConfiguration", r.options.Trust}.empty()
-	if err := r.options.Reader.Get(ctx, types.NamespacedName{Name: r.options.Trust}, configuration); err != nil {
+	caBundle, err := r.caBundle(ctx, r.options.Trust)
+	if err == nil && caBundle == nil {
+		err = errors.New("ValidatingWebhookConfiguration " + r.options.Trust + " has no caBundle yet")
+	}
+	return caBundle, err
+}
+
+// caBundle returns the caBundle of a ValidatingWebhookConfiguration; nil if it has none.
+func (r *Reconciler) caBundle(ctx context.Context, name string) (any, error) {
+	configuration := identity{"ValidatingWebhookConfiguration", name}.empty()
+	if err := r.options.Reader.Get(ctx, types.NamespacedName{Name: name}, configuration); err != nil {
 		return nil, fmt.Errorf("reading the caBundle of the protected objects: %w", err)
 	}
 	for _, webhook := range webhooksOf(configuration) {
@@ -65,5 +74,5 @@ func (r *Reconciler) trusted(ctx context.Context) (any, error) {
 			return caBundle, nil
 		}
 	}
-	return nil, errors.New("ValidatingWebhookConfiguration " + r.options.Trust + " has no caBundle yet")
+	return nil, nil
 }

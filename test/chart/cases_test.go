@@ -15,7 +15,8 @@ type renderCase struct {
 	release string
 	// values in YAML.
 	values string
-	// want maps "Kind/name {.json.path}" of an object to a value: nil for a path that must be absent, items for some elements of a list.
+	// want maps "Kind/name {.json.path}" of an object to a value: nil for a path that must be absent, items for some elements of a list. The manifests that
+	// the manager has are manager/Kind/name.
 	want map[string]any
 	// present and absent are objects, as Kind/name.
 	present, absent []string
@@ -26,6 +27,14 @@ type items []string
 
 func (c renderCase) run(t *testing.T) {
 	rendered := render(t, cmp.Or(c.release, "stencil"), c.values)
+	for key := range rendered {
+		if prefix, is := strings.CutSuffix(key, "-protected-objects"); is && strings.HasPrefix(key, "ConfigMap/") {
+			for name, object := range protected(t, rendered, strings.TrimPrefix(prefix, "ConfigMap/")) {
+				rendered["manager/"+name] = object
+			}
+			break
+		}
+	}
 	for place, want := range c.want {
 		key, path, ok := strings.Cut(place, " ")
 		if !ok {

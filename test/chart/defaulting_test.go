@@ -2,11 +2,12 @@ package chart
 
 import (
 	"maps"
+	"strings"
 	"testing"
 )
 
 const (
-	defaultsWebhook = "MutatingWebhookConfiguration/zz-stencil-defaults"
+	defaultsWebhook = "manager/MutatingWebhookConfiguration/zz-stencil-defaults"
 	sidecar         = ".spec.template.spec.initContainers[0]"
 	apiserver       = "Deployment/stencil-apiserver"
 )
@@ -24,16 +25,18 @@ func TestDefaulting(t *testing.T) {
 				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"namespaces\")].verbs}": []string{"list", "watch"},
 				"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"kubevirts\")].verbs}":    []string{"list"},
 			},
-			absent: []string{defaultsWebhook, "ClusterRole/stencil-defaults"},
+			absent: []string{defaultsWebhook, strings.TrimPrefix(defaultsWebhook, "manager/"), "ClusterRole/stencil-defaults"},
 		},
 		"a webhook that is called last, again when others change something, and that nobody has to answer": {
 			values: `{defaulting: {enabled: true}}`,
 			want: map[string]any{
-				defaultsWebhook + " {.webhooks[*].name}":               "defaults.template.kubevirt.io",
-				defaultsWebhook + " {.webhooks[0].clientConfig}":       map[string]any{"service": map[string]any{"name": "stencil-webhook", "namespace": "stencil-system", "path": "/mutate-virtualmachine-defaults", "port": 443}},
-				defaultsWebhook + " {.webhooks[0].failurePolicy}":      "Ignore",
-				defaultsWebhook + " {.webhooks[0].reinvocationPolicy}": "IfNeeded",
-				defaultsWebhook + " {.webhooks[0].sideEffects}":        "None",
+				// The manager adds them, together with the caBundle.
+				strings.TrimPrefix(defaultsWebhook, "manager/") + " {.webhooks}": nil,
+				defaultsWebhook + " {.webhooks[*].name}":                         "defaults.template.kubevirt.io",
+				defaultsWebhook + " {.webhooks[0].clientConfig}":                 map[string]any{"service": map[string]any{"name": "stencil-webhook", "namespace": "stencil-system", "path": "/mutate-virtualmachine-defaults", "port": 443}},
+				defaultsWebhook + " {.webhooks[0].failurePolicy}":                "Ignore",
+				defaultsWebhook + " {.webhooks[0].reinvocationPolicy}":           "IfNeeded",
+				defaultsWebhook + " {.webhooks[0].sideEffects}":                  "None",
 				defaultsWebhook + " {.webhooks[0].namespaceSelector}": map[string]any{"matchExpressions": []any{
 					map[string]any{"key": "defaults.template.kubevirt.io/skip", "operator": "NotIn", "values": []string{"true"}},
 				}},

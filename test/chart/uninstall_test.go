@@ -24,20 +24,23 @@ func hooked(rendered objects) []string {
 
 func TestUninstallHook(t *testing.T) {
 	rendered := render(t, "stencil", `{manager: {image: {repository: registry.example.com/manager, tag: v1}, tolerations: [{key: infra}]}}`)
-	want := []string{
-		"ClusterRole/stencil-uninstall", "ClusterRoleBinding/stencil-uninstall", "Job/stencil-uninstall", "Role/stencil-uninstall",
-		"RoleBinding/stencil-uninstall", "ServiceAccount/stencil-uninstall",
+	var want []string
+	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding", "Job", "Role", "RoleBinding", "ServiceAccount"} {
+		want = append(want, kind+"/stencil-uninstall", kind+"/stencil-uninstalled")
 	}
 	if got := hooked(rendered); !slices.Equal(got, want) {
-		t.Fatalf("the objects of the hook are %v, want %v", got, want)
+		t.Fatalf("the objects of the hooks are %v, want %v", got, want)
 	}
 	for _, name := range want {
 		annotations := rendered[name].GetAnnotations()
-		weight := "-1"
+		weight, hook := "-1", "pre-delete"
 		if strings.HasPrefix(name, "Job/") {
 			weight = "0"
 		}
-		if annotations["helm.sh/hook"] != "pre-delete" || annotations["helm.sh/hook-weight"] != weight || annotations["helm.sh/hook-delete-policy"] != "before-hook-creation,hook-succeeded" {
+		if strings.HasSuffix(name, "-uninstalled") {
+			hook = "post-delete"
+		}
+		if annotations["helm.sh/hook"] != hook || annotations["helm.sh/hook-weight"] != weight || annotations["helm.sh/hook-delete-policy"] != "before-hook-creation,hook-succeeded" {
 			t.Errorf("%s: %v", name, annotations)
 		}
 	}
@@ -49,7 +52,7 @@ func TestUninstallHook(t *testing.T) {
 		t.Errorf("the Job has the deadline %v, and is deleted after %v", job.Spec.ActiveDeadlineSeconds, job.Spec.TTLSecondsAfterFinished)
 	}
 	pod := job.Spec.Template.Spec
-	if got := pod.Containers[0]; got.Image != "registry.example.com/manager:v1" || !slices.Equal(got.Args, []string{"--uninstall", "--zap-log-level=info", "--leader-election-id=stencil-manager"}) {
+	if got := pod.Containers[0]; got.Image != "registry.example.com/manager:v1" || !slices.Equal(got.Args, []string{"--uninstall", "--leader-election-id=stencil-manager", "--zap-log-level=info"}) {
 		t.Errorf("the container is %+v", got)
 	}
 	if pod.ServiceAccountName != "stencil-uninstall" || len(pod.Tolerations) != 1 || !*pod.SecurityContext.RunAsNonRoot {

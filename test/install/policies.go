@@ -2,10 +2,13 @@ package install
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -72,6 +75,26 @@ func AwaitBindings(ctx context.Context, plane *controlplane.Plane) error {
 		}
 		if passed.Code != 0 {
 			return errors.New(passed.Stderr)
+		}
+		return nil
+	})
+}
+
+// AwaitAddedWebhooks returns when the manager has added the webhooks of all configurations that Helm installs without them.
+func AwaitAddedWebhooks(ctx context.Context, plane *controlplane.Plane) error {
+	return deadline.Wait(ctx, "the manager has added its webhooks", policyLimit, func(ctx context.Context) error {
+		listed, err := plane.Kubectl(ctx, nil, "", "get", "mutatingwebhookconfigurations", "--selector=app.kubernetes.io/part-of=stencil", "--output=json")
+		if err != nil {
+			return err
+		}
+		var configurations admissionregistrationv1.MutatingWebhookConfigurationList
+		if err := json.Unmarshal([]byte(listed.Stdout), &configurations); err != nil {
+			return fmt.Errorf("%w: %s", err, listed.Stderr)
+		}
+		for _, each := range configurations.Items {
+			if each.Annotations["stencil.kubevirt.io/authority-of"] != "" && len(each.Webhooks) == 0 {
+				return fmt.Errorf("MutatingWebhookConfiguration %s has none", each.Name)
+			}
 		}
 		return nil
 	})

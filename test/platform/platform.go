@@ -194,6 +194,9 @@ func (p *Platform) start() error {
 	if err := install.AwaitPolicies(p.ctx, p.Plane); err != nil {
 		return err
 	}
+	if err := install.AwaitAddedWebhooks(p.ctx, p.Plane); err != nil {
+		return err
+	}
 	if err := install.AwaitBindings(p.ctx, p.Plane); err != nil {
 		return err
 	}

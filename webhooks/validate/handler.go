@@ -7,11 +7,13 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/exemption"
 	"github.com/vmstencil/stencil/internal/objects"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
@@ -46,10 +48,17 @@ type Exemptions interface {
 	Exempt(user string) bool
 }
 
+// Permissions checks what users may do with a template.
+type Permissions interface {
+	Allowed(ctx context.Context, user authenticationv1.UserInfo, verb permission.Verb, namespace, name string) (bool, error)
+}
+
 // Options are the dependencies of a Handler.
 type Options struct {
 	Templates Templates
-	Approvals Approvals
+	// Permissions decides whether a user reads the rules of a template that a VirtualMachine violates.
+	Permissions Permissions
+	Approvals   Approvals
 	// Policies may be nil; policies are not evaluated then.
 	Policies Policies
 	// Sizes resolves the instance types and preferences of VMs with rules.
@@ -66,13 +75,14 @@ type Options struct {
 
 // Handler serves the admission requests of the validating webhook.
 type Handler struct {
-	templates Templates
-	approvals Approvals
-	policies  Policies
-	sizes     sizing.Resolver
-	disks     Disks
-	objects   *objects.Reader
-	exempt    Exemptions
+	templates   Templates
+	permissions Permissions
+	approvals   Approvals
+	policies    Policies
+	sizes       sizing.Resolver
+	disks       Disks
+	objects     *objects.Reader
+	exempt      Exemptions
 }
 
 // New returns a Handler.
@@ -80,7 +90,7 @@ func New(o Options) *Handler {
 	if o.Exempt == nil {
 		o.Exempt = exemption.Users(nil)
 	}
-	return &Handler{templates: o.Templates, approvals: o.Approvals, policies: o.Policies, sizes: o.Sizes, disks: o.Disks, objects: o.Objects, exempt: o.Exempt}
+	return &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, policies: o.Policies, sizes: o.Sizes, disks: o.Disks, objects: o.Objects, exempt: o.Exempt}
 }
 
 // Handle implements admission.Handler.

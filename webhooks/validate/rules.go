@@ -2,10 +2,13 @@ package validate
 
 import (
 	"context"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	permission "github.com/vmstencil/stencil/internal/authorization"
 	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/template/validations"
 	"github.com/vmstencil/stencil/template/validations/vmrules"
@@ -17,16 +20,29 @@ import (
 // has, because the template may have received the rules later.
 func (h *Handler) rules(ctx context.Context, request admission.Request, vm machine.Object) (vmrules.Decision, *admission.Response) {
 	now := h.rulesOf(ctx, vm, request.Namespace)
-	if request.Operation == admissionv1.Create || !now.Has() {
-		return now.Evaluate(ctx), nil
+	decision := now.Evaluate(ctx)
+	if request.Operation != admissionv1.Create && now.Has() {
+		stored, denial := deny.ReadVM(request.Name, request.OldObject.Raw)
+		if denial != nil {
+			return vmrules.Decision{}, denial
+		}
+		before := now
+		before.Object = stored.Object
+		decision = decision.Since(before.Evaluate(ctx))
 	}
-	stored, denial := deny.ReadVM(request.Name, request.OldObject.Raw)
-	if denial != nil {
-		return vmrules.Decision{}, denial
+	if !decision.Of(now) {
+		return decision, nil
 	}
-	before := now
-	before.Object = stored.Object
-	return now.Evaluate(ctx).Since(before.Evaluate(ctx)), nil
+	// Their text is content of the template.
+	namespace, name, _ := strings.Cut(now.Template, "/")
+	may, err := h.permissions.Allowed(ctx, request.UserInfo, permission.Use, namespace, name)
+	if err != nil {
+		return vmrules.Decision{}, ptr.To(deny.Unavailable(err.Error()))
+	}
+	if !may {
+		decision = decision.Without(now)
+	}
+	return decision, nil
 }
 
 // rulesOf returns the input of the evaluation of the rules.

@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	permission "github.com/vmstencil/stencil/internal/authorization"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 	"github.com/vmstencil/stencil/webhooks/validate"
 )
@@ -27,23 +29,48 @@ func (onlySmall) Resolve(_ context.Context, r sizing.Reference) (map[string]any,
 
 const atLeast = `[{"name": "memory", "rule": "integer", "path": "jsonpath::.spec.domain.memory.guest", "min": 2147483648, "message": "it needs 2 GiB"}]`
 
-func ruled(t *testing.T, rules string) (*validate.Handler, *templatecache.Template) {
+// uses permits everything, or nothing.
+type uses bool
+
+func (u uses) Allowed(_ context.Context, _ authenticationv1.UserInfo, verb permission.Verb, namespace, name string) (bool, error) {
+	if verb != permission.Use || namespace != "golden" || name != "box" {
+		return false, errors.New("asked about something else")
+	}
+	return bool(u), nil
+}
+
+func ruled(t *testing.T, rules string, may uses) (*validate.Handler, *templatecache.Template) {
 	t.Helper()
 	all, found := templates(t, func(object *v1beta1.VirtualMachineTemplate) {
 		object.Annotations = map[string]string{"validations": rules}
 	})
-	return validate.New(validate.Options{Templates: all, Approvals: govern{}, Sizes: onlySmall{}}), found
+	return validate.New(validate.Options{Templates: all, Permissions: may, Approvals: govern{}, Sizes: onlySmall{}}), found
 }
 
 func TestRulesOfTheTemplate(t *testing.T) {
-	h, found := ruled(t, atLeast)
+	h, found := ruled(t, atLeast, true)
 	vm := stored(t, found)
 	// The template has a sensitive parameter, so the message must not contain the value of the VM.
 	check(t, h.Handle(t.Context(), request(admissionv1.Create, vm, nil)), []string{"rule memory of template golden/box: it needs 2 GiB at spec.template.spec.domain.memory.guest"}, "1Gi")
 
-	h, found = ruled(t, strings.Replace(atLeast, "}", `, "justWarning": true}`, 1))
+	h, found = ruled(t, strings.Replace(atLeast, "}", `, "justWarning": true}`, 1), true)
 	response := h.Handle(t.Context(), request(admissionv1.Create, stored(t, found), nil))
 	if !response.Allowed || len(response.Warnings) != 1 || !strings.HasPrefix(response.Warnings[0], "rule memory of template golden/box: it needs 2 GiB") {
+		t.Errorf("%+v", response)
+	}
+}
+
+// A VirtualMachine of a template may be changed by users who may not use the template. They are not shown what is in it.
+func TestRulesOfATemplateAreShownToItsUsersOnly(t *testing.T) {
+	h, found := ruled(t, atLeast, false)
+	vm := stored(t, found)
+	const want = "the rules of template golden/box: the VirtualMachine violates one; which one is shown to users with verb use of the template at spec"
+	for _, content := range []string{"2 GiB", "memory", "2147483648"} {
+		check(t, h.Handle(t.Context(), request(admissionv1.Create, vm, nil)), []string{want}, content)
+	}
+
+	h, found = ruled(t, strings.Replace(atLeast, "}", `, "justWarning": true}`, 1), false)
+	if response := h.Handle(t.Context(), request(admissionv1.Create, stored(t, found), nil)); !response.Allowed || len(response.Warnings) != 0 {
 		t.Errorf("%+v", response)
 	}
 }
@@ -70,7 +97,7 @@ func TestRulesOfAMachineWithoutATemplate(t *testing.T) {
 }
 
 func TestATemplateThatIsAnotherOneByNowHasNoRulesForTheMachine(t *testing.T) {
-	h, found := ruled(t, atLeast)
+	h, found := ruled(t, atLeast, true)
 	old := stored(t, found)
 	found.UID = "another"
 	now := stored(t, found, func(_, spec map[string]any) { spec["runStrategy"] = "Always" })

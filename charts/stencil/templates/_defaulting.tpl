@@ -82,3 +82,37 @@ serve for a while. It has no probes: it supervises libvirt itself, and the serve
     medium: Memory
     sizeLimit: {{ .Values.defaulting.stateSize }}
 {{- end -}}
+
+{{/*
+The webhook configuration of defaults. Helm installs it without webhooks. With them it would fail closed while no API server can call it: before the
+manager has written the caBundle. The manager adds the webhooks together with it.
+*/}}
+{{- define "stencil.defaults.webhooks" -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata:
+  name: {{ include "stencil.defaults.configuration" . }}
+  labels:
+    {{- include "stencil.labels" . | nindent 4 }}
+  annotations:
+    stencil.kubevirt.io/authority-of: {{ include "stencil.validate.configuration" . }}
+    {{- with include "stencil.webhook.annotations" . | trim }}{{ . | nindent 4 }}{{ end }}
+webhooks:
+  - name: defaults.template.kubevirt.io
+    {{- include "stencil.webhook.common" . | replace "failurePolicy: Fail" (printf "failurePolicy: %s" .Values.defaulting.failurePolicy) | nindent 4 }}
+    # Another webhook may add fields after it that need defaults as well. It does not change its own result.
+    reinvocationPolicy: IfNeeded
+    clientConfig:
+      {{- include "stencil.webhook.clientConfig" (dict "root" . "path" "/mutate-virtualmachine-defaults") | trim | nindent 6 }}
+    namespaceSelector:
+      matchExpressions:
+        - key: defaults.template.kubevirt.io/skip
+          operator: NotIn
+          values: ["true"]
+    rules:
+      {{- include "stencil.webhook.machines" (list "CREATE" "UPDATE") | nindent 6 }}
+    matchConditions:
+      {{- include "stencil.condition.notSkipped" . | nindent 6 }}
+      {{- include "stencil.condition.specOrRecordChange" . | nindent 6 }}
+      {{- with include "stencil.condition.createOrNotExempt" . }}{{ . | nindent 6 }}{{ end }}
+{{- end -}}

@@ -5,8 +5,12 @@ policies has none; the manager fills it.
 */}}
 {{- define "stencil.own.webhooks" -}}
 {{- $own := dict -}}
-{{- range $template := list "webhooks/render.yaml" "webhooks/validate.yaml" "webhooks/policies.yaml" "webhooks/defaults.yaml" "webhooks/preview.yaml" -}}
-  {{- range $document := regexSplit "(?m)^---[ \\t]*$" (include (print $.Template.BasePath "/" $template) $) -1 -}}
+{{- $sources := dict "_defaulting.tpl" (.Values.defaulting.enabled | ternary (include "stencil.defaults.webhooks" .) "") -}}
+{{- range $template := list "webhooks/render.yaml" "webhooks/validate.yaml" "webhooks/policies.yaml" "webhooks/preview.yaml" -}}
+  {{- $_ := set $sources $template (include (print $.Template.BasePath "/" $template) $) -}}
+{{- end -}}
+{{- range $template, $source := $sources -}}
+  {{- range $document := regexSplit "(?m)^---[ \\t]*$" $source -1 -}}
     {{- $object := fromYaml $document -}}
     {{- with $object.Error }}{{ fail (printf "%s: %s" $template .) }}{{ end -}}
     {{- range $webhook := default list $object.webhooks -}}

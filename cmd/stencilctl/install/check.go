@@ -13,6 +13,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 	"github.com/vmstencil/stencil/installation"
 	"github.com/vmstencil/stencil/internal/preflight"
+	"github.com/vmstencil/stencil/reconcilers/uninstall"
 )
 
 // NewCommand returns the command install with its subcommands.
@@ -42,10 +43,10 @@ func newCheck(streams cli.Streams) *cobra.Command {
 		Short: "Check what Stencil would meet in a cluster",
 		Long: `Check what Stencil would meet in a cluster, before it is installed, and before KubeVirt is upgraded: the versions of the API server,
 KubeVirt and CDI, whether KubeVirt's own template component is on, who owns the definitions and APIServices that both have, and webhooks that change VirtualMachines
-after Stencil has filled in their defaults.
+after Stencil has filled in their defaults, and objects that failed revisions of the release have left.
 
 Nothing is changed. It takes permission to get customresourcedefinitions, apiservices and validatingadmissionpolicies, and to list kubevirts, cdis,
-mutatingwebhookconfigurations, and templates and their requests in all namespaces. The exit code is 1 if there is a problem.`,
+templates and their requests in all namespaces, objects about admission, roles and bindings, and what is in the namespace of the release. The exit code is 1 if there is a problem.`,
 		Example: `  stencilctl install check
   stencilctl install check --release stencil-system/stencil -o json`,
 		Args:              cobra.NoArgs,
@@ -60,7 +61,7 @@ mutatingwebhookconfigurations, and templates and their requests in all namespace
 }
 
 func (c *check) run(ctx context.Context) error {
-	_, name, err := named(c.release)
+	namespace, name, err := named(c.release)
 	if err != nil {
 		return err
 	}
@@ -78,6 +79,18 @@ func (c *check) run(ctx context.Context) error {
 		return err
 	}
 	findings := installation.Check(state, c.release)
+	config, err := c.cluster.Config(c.streams.Err)
+	if err != nil {
+		return err
+	}
+	err = uninstall.Leftovers(ctx, config, uninstall.Release{Namespace: namespace, Name: name}, true, func(step uninstall.Step) {
+		findings = append(findings, installation.Finding{
+			Level: installation.Problem, Subject: step.Object, Found: "is left: " + step.Note, Action: "run stencilctl install remove --release " + c.release,
+		})
+	})
+	if err != nil {
+		return cli.Cluster(err)
+	}
 	if err := c.write(findings); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type remove struct {
 	cluster cluster.Flags
 	format  *cli.Format
 	lease   string
+	release string
 	hold    time.Duration
 	dryRun  bool
 }
@@ -34,10 +35,13 @@ func newRemove(streams cli.Streams) *cobra.Command {
 deleted, finalizers of requests and golden images are removed, and Reports of the audit are deleted. Templates, golden images, disks and
 VirtualMachines stay. It works while Stencil runs and when it is gone, and can be interrupted and repeated.
 
+It also deletes objects that only a failed revision of the Helm release had: those about admission while the release is installed, and all others
+once it is uninstalled.
+
 It takes the Lease of the leader first, so that the managers continue to serve webhooks but begin nothing. They have to be deleted before
 --hold ends. helm uninstall does the same by a hook; other installers need this command before.
 
-It takes the permissions of the ClusterRole in the chart's templates/uninstall.yaml.`,
+It takes the permissions of the ClusterRoles in the chart's templates/uninstall.yaml.`,
 		Example: `  stencilctl install remove --dry-run
   stencilctl install remove && kubectl delete -f stencil.yaml`,
 		Args:              cobra.NoArgs,
@@ -45,6 +49,7 @@ It takes the permissions of the ClusterRole in the chart's templates/uninstall.y
 		RunE:              func(command *cobra.Command, _ []string) error { return r.run(command.Context()) },
 	}
 	command.Flags().StringVar(&r.lease, "lease", "stencil-system/stencil-manager", "NAMESPACE/NAME of the Lease of Stencil's leader")
+	command.Flags().StringVar(&r.release, "release", "stencil-system/stencil", "NAMESPACE/NAME of Stencil's Helm release, of which objects of failed revisions are deleted")
 	command.Flags().DurationVar(&r.hold, "hold", 10*time.Minute, "time for which no manager reconciles afterwards, at least 1m")
 	command.Flags().BoolVar(&r.dryRun, "dry-run", false, "only print what would be done")
 	r.cluster.RegisterUnnamespaced(command.Flags())
@@ -57,6 +62,10 @@ func (r *remove) run(ctx context.Context) error {
 	if namespace == "" || name == "" {
 		return cli.Usage(fmt.Errorf("--lease %s: write NAMESPACE/NAME", r.lease))
 	}
+	releaseNamespace, releaseName, err := named(r.release)
+	if err != nil {
+		return err
+	}
 	if r.hold < time.Minute {
 		return cli.Usage(errors.New("--hold: must be at least 1m"))
 	}
@@ -65,14 +74,17 @@ func (r *remove) run(ctx context.Context) error {
 		return err
 	}
 	steps := []uninstall.Step{}
-	err = uninstall.Run(ctx, uninstall.Options{
-		Config: config, Lease: types.NamespacedName{Namespace: namespace, Name: name}, Hold: r.hold, DryRun: r.dryRun,
-		Report: func(step uninstall.Step) {
-			if steps = append(steps, step); r.format.Is(cli.Table) {
-				r.write(step)
-			}
-		},
-	})
+	report := func(step uninstall.Step) {
+		if steps = append(steps, step); r.format.Is(cli.Table) {
+			r.write(step)
+		}
+	}
+	err = errors.Join(
+		uninstall.Run(ctx, uninstall.Options{
+			Config: config, Lease: types.NamespacedName{Namespace: namespace, Name: name}, Hold: r.hold, DryRun: r.dryRun, Report: report,
+		}),
+		uninstall.Leftovers(ctx, config, uninstall.Release{Namespace: releaseNamespace, Name: releaseName}, r.dryRun, report),
+	)
 	if !r.format.Is(cli.Table) {
 		if err := r.format.Write(r.streams.Out, map[string]any{"steps": steps}); err != nil {
 			return err

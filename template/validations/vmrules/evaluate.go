@@ -76,7 +76,7 @@ func (c Case) Evaluate(ctx context.Context) Decision {
 	template, _ := spec["template"].(map[string]any)
 	sized, unknown := c.sized(ctx, template)
 	for _, each := range []struct{ source, field, text string }{
-		{"template " + c.Template, machine.AnnotationsPath.Key(validations.AnnotationTemplate).String(), c.Rules},
+		{c.source(), machine.AnnotationsPath.Key(validations.AnnotationTemplate).String(), c.Rules},
 		{"annotation " + validations.Annotation, machine.AnnotationsPath.Key(validations.Annotation).String(), c.own()},
 	} {
 		rules, err := validations.Parse(each.text)
@@ -160,4 +160,27 @@ func (d Decision) Since(before Decision) Decision {
 		})
 	}
 	return Decision{Denials: added(d.Denials), Warnings: added(d.Warnings), Unevaluated: added(d.Unevaluated)}
+}
+
+// Of reports whether a decision has findings by rules of the template.
+func (d Decision) Of(c Case) bool {
+	return slices.ContainsFunc(slices.Concat(d.Denials, d.Warnings, d.Unevaluated), c.wrote)
+}
+
+// wrote reports whether a finding is by a rule of the template.
+func (c Case) wrote(f Finding) bool { return f.Source == c.source() }
+
+// source is the origin of the rules of the template.
+func (c Case) source() string { return "template " + c.Template }
+
+// Without returns the decision for a user who must not see the rules of the template: one denial without rule, field, message and value replaces theirs.
+func (d Decision) Without(c Case) Decision {
+	denied := slices.ContainsFunc(d.Denials, c.wrote)
+	d.Denials, d.Warnings, d.Unevaluated = slices.DeleteFunc(d.Denials, c.wrote), slices.DeleteFunc(d.Warnings, c.wrote), slices.DeleteFunc(d.Unevaluated, c.wrote)
+	if denied {
+		d.Denials = append(d.Denials, Finding{
+			Source: c.source(), Field: "spec", Message: "the VirtualMachine violates one; which one is shown to users with verb use of the template",
+		})
+	}
+	return d
 }

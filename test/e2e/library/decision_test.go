@@ -65,6 +65,8 @@ func defaulted(value any) any {
 				value[key] = "2026-01-01T00:00:00Z"
 			case key == "template.kubevirt.io/rendered":
 				value[key] = "{…}"
+			case key == "template.kubevirt.io/rendered-for":
+				value[key] = "…"
 			case key == "authentication.kubernetes.io/credential-id":
 				value[key] = []any{"X509SHA256=…"}
 			default:

@@ -77,6 +77,9 @@ func TestExternal(t *testing.T) {
 
 	sidecar := defaulter.Running(t)
 	running, stop := c.stencil(install.Options{Values: external}, "--defaulting-socket="+sidecar.Socket(), "--audit-interval=1s")
+	if err := install.AwaitAddedWebhooks(t.Context(), c.Plane); err != nil {
+		t.Fatal(err)
+	}
 	if err := install.AwaitBindings(t.Context(), c.Plane); err != nil {
 		t.Fatal(err)
 	}
