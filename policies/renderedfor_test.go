@@ -76,3 +76,40 @@ func TestUsersWriteTheirOwnNameOnly(t *testing.T) {
 		})
 	}
 }
+
+// TestUsersWriteTheirOwnNameInTemplates compares the policy with what the webhook writers writes.
+func TestUsersWriteTheirOwnNameInTemplates(t *testing.T) {
+	const denied = "annotation template.kubevirt.io/written-by names the user who wrote the specification, and is written for the user of the request only: leave it out of a new object, and as it is in a stored one"
+	policy := evaluateMatched(t, "rendered-for", nil)
+	ada := powers.WrittenBy(authenticationv1.UserInfo{Username: "ada", Groups: []string{"a team", "b"}}, 1)
+	object := func(key, text string) string {
+		return fmt.Sprintf("{metadata: {name: a, annotations: {template.kubevirt.io/%s: %q}}}", key, text)
+	}
+	for resource, kind := range map[string]string{"virtualmachinetemplates": "VirtualMachineTemplate", "virtualmachinetemplateexports": "VirtualMachineTemplateExport"} {
+		kind := &kindOf{schema.GroupVersionKind{Group: "template.kubevirt.io", Version: "v1beta1", Kind: kind}, resource}
+		for name, tc := range map[string]struct {
+			by            user.DefaultInfo
+			before, after string
+			want          string
+		}{
+			"their own":                       {by: user.DefaultInfo{Name: "ada", Groups: []string{"a team", "b"}}, after: object("written-by", ada)},
+			"that of another user":            {by: user.DefaultInfo{Name: "eve", Groups: []string{"b"}}, after: object("written-by", ada), want: denied},
+			"with fewer groups":               {by: user.DefaultInfo{Name: "ada", Groups: []string{"a team", "b", "c"}}, after: object("written-by", ada), want: denied},
+			"without a generation":            {by: user.DefaultInfo{Name: "ada"}, after: object("written-by", "ada"), want: denied},
+			"another generation of another":   {by: user.DefaultInfo{Name: "eve"}, before: object("written-by", ada), after: object("written-by", "2"+ada[1:]), want: denied},
+			"a stored one by a later request": {by: user.DefaultInfo{Name: "eve"}, before: object("written-by", ada), after: object("written-by", "2 eve")},
+			"beside the other annotation":     {by: user.DefaultInfo{Name: "eve"}, before: object("rendered-for", "u s ada"), after: "{metadata: {name: a, annotations: {template.kubevirt.io/rendered-for: u s ada, template.kubevirt.io/written-by: 1 ada}}}", want: denied},
+		} {
+			t.Run(resource+", "+name, func(t *testing.T) {
+				r := written{before: tc.before, after: tc.after, as: tc.by.Name}.request(t, kind, kind.resource)
+				r.user = &tc.by
+				if !policy.conditions.holds(t, r) {
+					t.Error("its conditions do not match")
+				}
+				if got, _ := policy.policy.decide(t, r); got != tc.want {
+					t.Errorf("got  %s\nwant %s", got, tc.want)
+				}
+			})
+		}
+	}
+}

@@ -44,6 +44,7 @@ import (
 	"github.com/vmstencil/stencil/webhooks/serving"
 	"github.com/vmstencil/stencil/webhooks/templates"
 	"github.com/vmstencil/stencil/webhooks/validate"
+	"github.com/vmstencil/stencil/webhooks/writers"
 )
 
 // Options are the dependencies and settings of the webhooks.
@@ -196,6 +197,11 @@ func Setup(mgr manager.Manager, o Options) error {
 			Name:    "lending",
 			Path:    "/mutate-virtualmachinetemplate",
 			Handler: templates.NewLending(permissions),
+		},
+		{
+			Name:    "writers",
+			Path:    "/mutate-written-by",
+			Handler: writers.New(o.Namespace),
 		},
 		{
 			Name:    "requests",

@@ -38,6 +38,11 @@ const (
 	// a VirtualMachine that copies disks from another namespace has it.
 	AnnotationRenderedFor = "template.kubevirt.io/rendered-for"
 
+	// AnnotationWrittenBy names the user who wrote the specification of a VirtualMachineTemplate
+	// or VirtualMachineTemplateExport: the generation, user and groups. Of the templates, only those
+	// have it that refer to objects of other namespaces.
+	AnnotationWrittenBy = "template.kubevirt.io/written-by"
+
 	// LabelTemplate holds the name of the template.
 	LabelTemplate = "vm.kubevirt.io/template"
 

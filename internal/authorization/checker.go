@@ -35,6 +35,8 @@ const (
 	List Verb = "list"
 	// Create is making one.
 	Create Verb = "create"
+	// Export is copying the disks of a template into a package.
+	Export Verb = "export"
 )
 
 // Options are what a Checker needs.

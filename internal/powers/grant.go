@@ -25,11 +25,25 @@ var escapes, unescapes = strings.NewReplacer("%", "%25", " ", "%20"), strings.Ne
 
 // String returns the text of the annotation: UID, sources, username and groups, separated by spaces.
 func (g Grant) String() string {
-	text := string(g.Template) + " " + g.Sources
-	for _, name := range append([]string{g.User.Username}, g.User.Groups...) {
-		text += " " + escapes.Replace(name)
+	return string(g.Template) + " " + g.Sources + " " + namesOf(g.User)
+}
+
+// namesOf returns username and groups, separated by spaces.
+func namesOf(user authenticationv1.UserInfo) string {
+	names := append([]string{user.Username}, user.Groups...)
+	for i, name := range names {
+		names[i] = escapes.Replace(name)
 	}
-	return text
+	return strings.Join(names, " ")
+}
+
+// named reads username and groups.
+func named(names []string) (user authenticationv1.UserInfo) {
+	user.Username = unescapes.Replace(names[0])
+	for _, group := range names[1:] {
+		user.Groups = append(user.Groups, unescapes.Replace(group))
+	}
+	return user
 }
 
 // ParseGrant reads the text of an annotation.
@@ -38,9 +52,5 @@ func ParseGrant(text string) (Grant, bool) {
 	if len(parts) < 3 || slices.Contains(parts[:3], "") {
 		return Grant{}, false
 	}
-	g := Grant{Template: types.UID(parts[0]), Sources: parts[1], User: authenticationv1.UserInfo{Username: unescapes.Replace(parts[2])}}
-	for _, group := range parts[3:] {
-		g.User.Groups = append(g.User.Groups, unescapes.Replace(group))
-	}
-	return g, true
+	return Grant{Template: types.UID(parts[0]), Sources: parts[1], User: named(parts[2:])}, true
 }

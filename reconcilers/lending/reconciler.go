@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -22,7 +21,6 @@ import (
 
 	diskcache "github.com/vmstencil/stencil/cache/disks"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
-	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/internal/excerpt"
 	"github.com/vmstencil/stencil/internal/powers"
@@ -86,10 +84,7 @@ func New(o Options) (*Reconciler, error) {
 	r.lender, errs[1] = dynamic.NewForConfig(powers.As(o.Config, o.Account))
 	r.disks, errs[2] = disks.NewAPIServer(own)
 	served, errs[3] = discovery.NewDiscoveryClientForConfig(own)
-	var reviews *authorizationv1client.AuthorizationV1Client
-	if reviews, errs[4] = authorizationv1client.NewForConfig(own); errs[4] == nil {
-		r.permissions, errs[4] = permission.New(permission.Options{Client: reviews, Fresh: true})
-	}
+	r.permissions, errs[4] = powers.Checker(own)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("making the clients of lent disks: %w", err)
 	}

@@ -2,6 +2,7 @@ package readiness
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,9 @@ type observation struct {
 	// images are those of the DataSources among found, and now is the time at which their limits are checked.
 	images []bootSource
 	now    time.Time
+	// foreign is set if the permissions of the template's writer mattered, and failed if they could not be checked.
+	foreign bool
+	failed  error
 	// loans are the disks that are copied from a namespace that the template names; none if disks are not lent at all.
 	loans []disks.Loan
 	// compliance is the template's condition PolicyCompliant; nil if no policy applies.
@@ -123,8 +127,8 @@ var grave = []rank{
 func gravest(all []dependency) (of rank, worst []dependency) {
 	for _, of = range grave {
 		for _, one := range all {
-			// References that depend on a parameter, that Stencil may not read or that KubeVirt infers do not affect the template.
-			if one.State == of.state && one.Reason != reasonParameterRequired && one.Reason != reasonNotRead && one.Reason != reasonInferred {
+			// References that depend on a parameter, that Stencil or the template's writer may not read or that KubeVirt infers do not affect the template.
+			if one.State == of.state && !slices.Contains([]string{reasonParameterRequired, reasonNotRead, reasonNotPermitted, reasonInferred}, one.Reason) {
 				worst = append(worst, one)
 			}
 		}

@@ -12,16 +12,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
 
+	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/policies/sample"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 )
@@ -161,6 +165,10 @@ func (s *fakeSources) TypeOf(kind sources.Kind) metav1.TypeMeta {
 	return metav1.TypeMeta{Kind: string(kind)}
 }
 
+func (s *fakeSources) ResourceOf(kind sources.Kind) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Resource: string(kind)}
+}
+
 func (s *fakeSources) put(key sources.Key, object sources.Object) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -169,6 +177,93 @@ func (s *fakeSources) put(key sources.Key, object sources.Object) {
 
 func in(kind sources.Kind, name string) sources.Key {
 	return sources.Key{Kind: kind, Namespace: "golden", Name: name}
+}
+
+// permitted answers for every object.
+func permitted(may bool) func(sources.Key) (bool, error) {
+	return func(sources.Key) (bool, error) { return may, nil }
+}
+
+// What another namespace has is the same for a user who may not get it, whether it exists or not, and nothing wakes the template when it changes.
+func TestObjectsOfOtherNamespacesAreReportedToWhoMayGetThem(t *testing.T) {
+	elsewhere := sources.Key{Kind: sources.DataSource, Namespace: "images", Name: "fedora"}
+	claim := sources.Key{Kind: sources.Claim, Namespace: "images", Name: "disk"}
+	link := in(sources.DataSource, "link")
+	unreported := is(v1beta1.SourceUnknown, "NotPermitted", "it is in another namespace, and who last wrote the template may not get it, or is not recorded: write the template with that permission").SourceStatus
+	behind := unreported
+	behind.Message = "DataSource golden/link stands for PersistentVolumeClaim images/disk: " + behind.Message
+	there := map[sources.Key]sources.Object{elsewhere: {To: claim, ReadyReported: true, Ready: true}, claim: {Ready: true}, link: {To: claim}}
+	missing := map[sources.Key]sources.Object{link: {To: claim}}
+	for name, tc := range map[string]struct {
+		of      sources.Key
+		objects map[sources.Key]sources.Object
+		may     bool
+		want    v1beta1.SourceStatus
+		seen    []sources.Key
+	}{
+		"one that may be read":                           {elsewhere, there, true, v1beta1.SourceStatus{State: "Ready"}, []sources.Key{elsewhere, {Kind: sources.DataVolume, Namespace: "images", Name: "disk"}, claim}},
+		"one that may not":                               {elsewhere, there, false, unreported, nil},
+		"one that may not and does not exist":            {elsewhere, missing, false, unreported, nil},
+		"a DataSource of its own that leads there":       {link, there, false, behind, []sources.Key{link}},
+		"the same, and the claim does not exist":         {link, missing, false, behind, []sources.Key{link}},
+		"an object of its own, without other permission": {in(sources.Claim, "disk"), map[sources.Key]sources.Object{in(sources.Claim, "disk"): {Ready: true}}, false, v1beta1.SourceStatus{State: "Ready"}, []sources.Key{in(sources.DataVolume, "disk"), in(sources.Claim, "disk")}},
+		"an object without a namespace":                  {sources.Key{Kind: sources.ClusterInstancetype, Name: "u1"}, map[sources.Key]sources.Object{{Kind: sources.ClusterInstancetype, Name: "u1"}: {Ready: true}}, false, v1beta1.SourceStatus{State: "Ready"}, []sources.Key{{Kind: sources.ClusterInstancetype, Name: "u1"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &resolver{lookup: &fakeSources{objects: tc.objects}, namespace: "golden", may: permitted(tc.may)}
+			if diff := cmp.Diff(tc.want, r.resolve(reference{Key: tc.of}).SourceStatus); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(tc.seen, r.seen); diff != "" {
+				t.Errorf("what wakes the template (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if rank, worst := gravest([]dependency{{what: "volume root", SourceStatus: unreported}}); worst != nil {
+		t.Errorf("it makes the template %+v", rank)
+	}
+}
+
+// permissionsOf answers for one user and action.
+type permissionsOf struct {
+	user   string
+	action permission.Action
+	err    error
+}
+
+func (p permissionsOf) May(_ context.Context, user authenticationv1.UserInfo, action permission.Action) (bool, error) {
+	return user.Username == p.user && action == p.action, p.err
+}
+
+func TestThePermissionsAreThoseOfTheLastWriter(t *testing.T) {
+	const imported = `
+spec:
+  virtualMachine:
+    spec:
+      runStrategy: Halted
+      dataVolumeTemplates: [{metadata: {name: root}, spec: {sourceRef: {kind: DataSource, name: fedora, namespace: images}, storage: {}}}]
+      template: {spec: {domain: {devices: {}}, volumes: [{name: root, dataVolume: {name: root}}]}}
+`
+	for writer, want := range map[string]v1beta1.SourceState{"": "Unknown", "4 ada": "NotFound", "3 ada": "Unknown", "4 eve": "Unknown"} {
+		box := vmt(t, "box", imported)
+		box.Generation, box.Annotations = 4, map[string]string{contract.AnnotationWrittenBy: writer}
+		w, r, _ := start(t, box)
+		r.options.Permissions = permissionsOf{user: "ada", action: permission.Action{Verb: permission.Get, Resource: "DataSource", Namespace: "images", Name: "fedora"}}
+		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "golden", Name: "box"}})
+		if err != nil || result.RequeueAfter != permissionInterval {
+			t.Errorf("%q: %+v, %v", writer, result, err)
+		}
+		if got := w.templates[types.NamespacedName{Namespace: "golden", Name: "box"}].Status.Volumes[0].State; got != want {
+			t.Errorf("written by %q, the state is %s, want %s", writer, got, want)
+		}
+	}
+	box := vmt(t, "box", imported)
+	box.Generation, box.Annotations = 1, map[string]string{contract.AnnotationWrittenBy: "1 ada"}
+	w, r, _ := start(t, box)
+	r.options.Permissions = permissionsOf{err: errors.New("no answer")}
+	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "golden", Name: "box"}}); err == nil || w.writes != 0 {
+		t.Errorf("without an answer it wrote %d times: %v", w.writes, err)
+	}
 }
 
 func TestTheStateOfASource(t *testing.T) {
@@ -240,7 +335,7 @@ func TestTheStateOfASource(t *testing.T) {
 		{name: "a name that depends on a parameter", of: in(sources.Claim, "${CLAIM}"), want: "Unknown", reason: "ParameterRequired", message: "its name depends on a parameter that has no default"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := &resolver{lookup: &fakeSources{objects: tc.objects, unknown: tc.unknown}}
+			r := &resolver{lookup: &fakeSources{objects: tc.objects, unknown: tc.unknown}, namespace: "golden", may: permitted(true)}
 			got := r.resolve(reference{Key: tc.of})
 			if diff := cmp.Diff(v1beta1.SourceStatus{State: tc.want, Reason: tc.reason, Message: tc.message}, got.SourceStatus); diff != "" {
 				t.Error(diff)

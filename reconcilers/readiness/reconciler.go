@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -19,7 +21,9 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/disks"
+	"github.com/vmstencil/stencil/internal/powers"
 	"github.com/vmstencil/stencil/policies/sample"
 	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
@@ -39,6 +43,8 @@ type Options struct {
 	Config    *rest.Config
 	Templates Templates
 	Recorder  events.EventRecorder
+	// Permissions are those of the users who wrote templates.
+	Permissions powers.Actions
 	// Registerer receives the metrics.
 	Registerer prometheus.Registerer
 	// Lending enables the condition DisksLent.
@@ -76,6 +82,7 @@ type watches interface {
 	lookup
 	Synced() bool
 	TypeOf(kind sources.Kind) metav1.TypeMeta
+	ResourceOf(kind sources.Kind) schema.GroupVersionResource
 }
 
 func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
@@ -98,37 +105,58 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.forget(name)
 		return reconcile.Result{}, nil
 	}
-	observed, seen := r.gather(name, t)
+	observed, seen := r.gather(ctx, name, t)
 	for r.index.set(name, seen) {
 		// A change after the read and before the update of the index has caused no request: read again.
-		observed, seen = r.gather(name, t)
+		observed, seen = r.gather(ctx, name, t)
+	}
+	if observed.failed != nil {
+		return reconcile.Result{}, observed.failed
 	}
 	if err := r.apply(ctx, name, t, observed); err != nil {
 		return reconcile.Result{}, err
 	}
-	if _, next := staleness(observed.images, observed.now); !next.IsZero() {
-		// No object changes at that time.
-		return reconcile.Result{RequeueAfter: next.Sub(observed.now)}, nil
+	// No object changes when an image becomes stale, or a permission is given or revoked.
+	var again time.Duration
+	if observed.foreign {
+		again = permissionInterval
 	}
-	return reconcile.Result{}, nil
+	if _, next := staleness(observed.images, observed.now); !next.IsZero() {
+		if until := next.Sub(observed.now); again == 0 || until < again {
+			again = until
+		}
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
 }
 
 // gather reads the state of a template's dependencies.
-func (r *Reconciler) gather(name types.NamespacedName, t *templatecache.Template) (observation, []sources.Key) {
+func (r *Reconciler) gather(ctx context.Context, name types.NamespacedName, t *templatecache.Template) (observation, []sources.Key) {
 	o := observation{generation: t.Generation, compliance: meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionPolicyCompliant), now: r.options.Clock.Now()}
-	resolver := &resolver{lookup: r.sources, seen: []sources.Key{}}
+	resolver := &resolver{lookup: r.sources, seen: []sources.Key{}, namespace: t.Namespace, may: func(key sources.Key) (bool, error) { return r.mayGet(ctx, t, key) }}
 	_, o.invalid = t.Compiled()
 	if outline, problem := sample.Outline(t); problem != nil {
 		o.unrendered = problem
 	} else {
 		o.found = resolver.survey(find(outline, t.Namespace))
-		o.images = resolver.images
+		o.images, o.foreign, o.failed = resolver.images, resolver.foreign, resolver.failed
 		o.loans = r.loans(t, outline)
 	}
 	if r.dryRuns != nil {
 		o.dryRun = r.dryRuns.result(name, t, sizes(o.found))
 	}
 	return o, resolver.seen
+}
+
+// mayGet reports whether the user who wrote a template may get an object that it depends on.
+func (r *Reconciler) mayGet(ctx context.Context, t *templatecache.Template, key sources.Key) (bool, error) {
+	user, recorded := powers.Writer(t.Annotations(), t.Generation)
+	if !recorded {
+		return false, nil
+	}
+	resource := r.sources.ResourceOf(key.Kind)
+	return r.options.Permissions.May(ctx, user, permission.Action{
+		Verb: permission.Get, Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Namespace: key.Namespace, Name: key.Name,
+	})
 }
 
 // loans returns the disks that a VM in another namespace copies.

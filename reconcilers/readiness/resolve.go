@@ -13,6 +13,7 @@ import (
 // Reasons of Stencil's own states. Others are CDI's, or the phase of an object.
 const (
 	reasonNotRead           = "NotRead"
+	reasonNotPermitted      = "NotPermitted"
 	reasonInferred          = "Inferred"
 	reasonParameterRequired = "ParameterRequired"
 	reasonNotServed         = "NotServed"
@@ -29,15 +30,34 @@ type lookup interface {
 	Get(key sources.Key) (object sources.Object, found bool, unknown error)
 }
 
+// errNotPermitted is the same for objects that exist and for others.
+var errNotPermitted = errors.New("it is in another namespace, and who last wrote the template may not get it, or is not recorded: write the template with that permission")
+
 // resolver determines states, and stores the keys that it has read, each once.
 type resolver struct {
 	lookup
 	seen []sources.Key
+	// namespace is that of the template, and may reports whether its last writer may get an object of another one. foreign is set if that mattered, and
+	// failed if there was no answer.
+	namespace string
+	may       func(sources.Key) (bool, error)
+	foreign   bool
+	failed    error
 	// images are those of the DataSources that have been read, each once.
 	images []bootSource
 }
 
 func (r *resolver) get(key sources.Key) (sources.Object, bool, error) {
+	if key.Namespace != "" && key.Namespace != r.namespace {
+		r.foreign = true
+		may, err := r.may(key)
+		if err != nil {
+			r.failed = err
+		}
+		if !may {
+			return sources.Object{}, false, errNotPermitted
+		}
+	}
 	if !slices.Contains(r.seen, key) {
 		r.seen = append(r.seen, key)
 	}
@@ -92,6 +112,8 @@ func ignorance(unknown error) result {
 	switch {
 	case errors.As(unknown, &notServed):
 		return is(v1beta1.SourceUnknown, reasonNotServed, "%v", unknown)
+	case errors.Is(unknown, errNotPermitted):
+		return is(v1beta1.SourceUnknown, reasonNotPermitted, "%v", unknown)
 	case errors.As(unknown, &notWatched):
 		return is(v1beta1.SourceUnknown, reasonNotRead, "%v", unknown)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -16,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	permission "github.com/vmstencil/stencil/internal/authorization"
+	"github.com/vmstencil/stencil/internal/powers"
 	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 )
@@ -25,6 +28,8 @@ const (
 	syncDelay = 200 * time.Millisecond
 	// workers is the number of templates that are processed concurrently.
 	workers = 8
+	// permissionInterval is how often the status of a template is determined again that reports on objects of other namespaces, or may not.
+	permissionInterval = 10 * time.Minute
 	// The delays between attempts to write a status.
 	shortestRetry, longestRetry = time.Second, time.Minute
 	// sourceStartTimeout is the timeout for the sources of the controller to start; they wait for nothing.
@@ -39,6 +44,14 @@ func SetupWithManager(mgr manager.Manager, o Options) (*Dependents, error) {
 	}
 	metrics, err := newMetrics(o.Registerer)
 	if err != nil {
+		return nil, err
+	}
+	reviews, err := authorizationv1client.NewForConfig(powers.As(o.Config, ""))
+	if err != nil {
+		return nil, fmt.Errorf("making the client of permissions: %w", err)
+	}
+	// Many templates refer to the same objects: answers are reused for seconds.
+	if o.Permissions, err = permission.New(permission.Options{Client: reviews}); err != nil {
 		return nil, err
 	}
 	r := newReconciler(o, apiServer{writer}, metrics)

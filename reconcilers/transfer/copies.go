@@ -14,9 +14,9 @@ import (
 )
 
 // copies has CDI copy the disks: a point in time of each, which pods can mount, and which later changes do not affect. It returns the claims, or what is
-// waited for. While a copy is missing, it fails permanently
-// if the way to one of the disks leads through a namespace that is not permitted, before any is copied.
-func (s *session) copies(ctx context.Context, of []exported, permitted ...string) (claims []corev1.PersistentVolumeClaim, waiting string, err error) {
+// waited for. While a copy is missing, it fails permanently if check does, or the way to one of the disks leads through a namespace that is not
+// permitted, before any is copied.
+func (s *session) copies(ctx context.Context, of []exported, check func(context.Context) error, permitted ...string) (claims []corev1.PersistentVolumeClaim, waiting string, err error) {
 	var sources []disks.Resolved
 	for index, disk := range of {
 		name := s.owner.called(fmt.Sprintf("-%d", index))
@@ -28,6 +28,12 @@ func (s *session) copies(ctx context.Context, of []exported, permitted ...string
 		}
 		if !found {
 			if sources == nil {
+				if check != nil {
+					err = check(ctx)
+				}
+				if err != nil {
+					return nil, "", err
+				}
 				if sources, err = s.resolve(ctx, of, permitted); err != nil {
 					return nil, "", err
 				}

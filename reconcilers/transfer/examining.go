@@ -188,7 +188,8 @@ func (e *examining) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	copies, waiting, err := e.copies(ctx, disks, e.object.Namespace)
+	// Nobody is asked: they are what a capture has made.
+	copies, waiting, err := e.copies(ctx, disks, nil, e.object.Namespace)
 	if err != nil {
 		return err
 	}

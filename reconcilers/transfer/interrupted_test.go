@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/transfer"
 )
@@ -51,7 +52,7 @@ func (w *world) imports() reconcile.Reconciler { return &Imports{w.runner()} }
 // newExportWorld has an export of a template with a disk.
 func newExportWorld(t *testing.T) *world {
 	t.Helper()
-	object := &v1beta1.VirtualMachineTemplateExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "golden", UID: "export-1", Generation: 1, CreationTimestamp: capturedAt}}
+	object := &v1beta1.VirtualMachineTemplateExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "golden", UID: "export-1", Generation: 1, CreationTimestamp: capturedAt, Annotations: map[string]string{contract.AnnotationWrittenBy: "1 ada"}}}
 	object.Spec.TemplateRef.Name, object.Spec.TTL = "golden", &metav1.Duration{Duration: time.Minute}
 	template := &v1beta1.VirtualMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "golden", UID: "template-1", Generation: 3}}
 	template.Spec.VirtualMachine = &runtime.RawExtension{Raw: []byte(`{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "golden"}, "spec": {

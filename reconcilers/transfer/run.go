@@ -50,6 +50,8 @@ type Options struct {
 type runner struct {
 	// manager writes statuses, cluster everything else.
 	manager, cluster client.Client
+	// permissions are those of users at the moment of the call.
+	permissions powers.Actions
 	// sources finds the disks that a template names, with what the manager may read.
 	sources powers.Resolver
 	keys    *keys
@@ -95,8 +97,12 @@ func newRunner(o Options) (*runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	permissions, err := powers.Checker(o.Config)
+	if err != nil {
+		return nil, err
+	}
 	return &runner{
-		sources: sources, movers: movers{}, statuses: statuses, manager: own, cluster: cluster, keys: &keys{secrets: typed.CoreV1().Secrets(o.Settings.Namespace), name: o.KeySecret}, slots: waiting,
+		permissions: permissions, sources: sources, movers: movers{}, statuses: statuses, manager: own, cluster: cluster, keys: &keys{secrets: typed.CoreV1().Secrets(o.Settings.Namespace), name: o.KeySecret}, slots: waiting,
 		settings: o.Settings, recorder: o.Recorder, metrics: m, clock: o.Clock,
 	}, nil
 }

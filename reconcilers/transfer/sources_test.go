@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/internal/disks"
 )
@@ -123,6 +124,44 @@ func TestAnExportFollowsADataSourceThatChangesMeanwhile(t *testing.T) {
 	}
 	if got := w.phase(&v1beta1.VirtualMachineTemplateExport{}); !strings.HasPrefix(got, "Failed the disk root of the template comes from namespace finance") {
 		t.Error(got)
+	}
+}
+
+// TestAnExportCopiesWhatItsUserMayCopyNow revokes rights while an export waits for its turn, and leaves out who created it.
+func TestAnExportCopiesWhatItsUserMayCopyNow(t *testing.T) {
+	for name, tc := range map[string]struct {
+		writer  string
+		revoked string
+		want    string
+	}{
+		"all rights":                         {writer: "1 ada a%20team"},
+		"not the right to export":            {writer: "1 ada", revoked: "export template shop/golden", want: "the user who created it may not export template shop/golden"},
+		"not the right to copy":              {writer: "1 ada", revoked: "create datavolumes/source in golden", want: "the user who created it may not create datavolumes/source in golden"},
+		"not the right to create in its own": {writer: "1 ada", revoked: "create datavolumes in shop", want: "the user who created it may not create datavolumes in shop"},
+		"another user":                       {writer: "1 eve", want: "the user who created it may not export template shop/golden"},
+		"nobody recorded":                    {want: "who created it is not recorded"},
+		"who created another version":        {writer: "2 ada", want: "who created it is not recorded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newExportWorld(t)
+			export := &v1beta1.VirtualMachineTemplateExport{}
+			w.phase(export)
+			export.Spec.SourceNamespaces = []string{"golden"}
+			export.Annotations[contract.AnnotationWrittenBy] = tc.writer
+			if err := w.client.Update(t.Context(), export); err != nil {
+				t.Fatal(err)
+			}
+			w.revoked = tc.revoked
+			if err := w.run(w.exports(), 2); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.sources(); tc.want != "" && len(got) > 0 || tc.want == "" && len(got) != 1 {
+				t.Errorf("copied: %v", got)
+			}
+			if got := w.phase(export); tc.want != "" && got != "Failed "+tc.want+": create the export again when that is permitted" {
+				t.Errorf("got %s", got)
+			}
+		})
 	}
 }
 

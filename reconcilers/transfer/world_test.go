@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -31,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/transfer"
@@ -67,6 +69,8 @@ type world struct {
 	job       batchv1.JobStatus
 	// leads returns what the source of a disk leads to. By default each exists, and leads to itself.
 	leads func(disks.Source) disks.Resolved
+	// revoked is an action that the user ada may not do. She may do all others, and other users none.
+	revoked string
 	// released counts the movers that were acknowledged.
 	released int
 }
@@ -84,6 +88,11 @@ func (w *world) Resolve(_ context.Context, source disks.Source) (disks.Resolved,
 		return w.leads(source), nil
 	}
 	return disks.Resolved{Source: source, Found: &metav1.ObjectMeta{}}, nil
+}
+
+// May implements powers.Actions.
+func (w *world) May(_ context.Context, user authenticationv1.UserInfo, action permission.Action) (bool, error) {
+	return user.Username == "ada" && action.String() != w.revoked, nil
 }
 
 func (w *world) acknowledge(context.Context, *identity, string) error {
@@ -208,7 +217,7 @@ func (w *world) runner() *runner {
 		w.t.Fatal(err)
 	}
 	return &runner{
-		manager: own, cluster: own, sources: w, keys: &keys{key: make([]byte, keySize)}, movers: w, slots: waiting, statuses: statuses, settings: w.settings,
+		manager: own, cluster: own, permissions: w, sources: w, keys: &keys{key: make([]byte, keySize)}, movers: w, slots: waiting, statuses: statuses, settings: w.settings,
 		recorder: w.events, metrics: m, clock: w.clock,
 	}
 }

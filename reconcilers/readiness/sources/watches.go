@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -86,6 +87,14 @@ func (w *Watches) Get(key Key) (object Object, found bool, unknown error) {
 		return Object{}, false, &NotWatchedError{key.Kind}
 	}
 	return s.get(key.Namespace, key.Name)
+}
+
+// ResourceOf returns the resource of a watched kind.
+func (w *Watches) ResourceOf(kind Kind) (resource schema.GroupVersionResource) {
+	if s, watched := w.stores[kind]; watched {
+		resource = s.how.resource
+	}
+	return resource
 }
 
 // TypeOf returns the API version and the kind of the objects of a watched kind.
