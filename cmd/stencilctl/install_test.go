@@ -55,7 +55,8 @@ func TestInstallCheck(t *testing.T) {
 		return `{"metadata": {"name": "` + name + `", "labels": {"app.kubernetes.io/part-of": "` + part + `"}},
 			"webhooks": [{"rules": [{"apiGroups": ["kubevirt.io"], "resources": ["` + resource + `"], "operations": ["CREATE"]}]}]}`
 	}
-	server := map[string][]string{"GET /version": {`{"gitVersion": "v1.34.1"}`}, webhooksAt: {`{"items": []}`}}
+	const ofRelease = `"annotations": {"meta.helm.sh/release-name": "stencil", "meta.helm.sh/release-namespace": "stencil-system"}}`
+	server := map[string][]string{"GET /version": {`{"gitVersion": "v1.34.1"}`}, webhooksAt: {`{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfigurationList", "items": []}`}}
 	for name, tc := range map[string]struct {
 		flags   string
 		answers []map[string][]string
@@ -76,13 +77,18 @@ func TestInstallCheck(t *testing.T) {
 			kubeVirtOf("v1.9.0", `"virtTemplateDeployment": {"enabled": false}`), withDefinitions(ofOperator, false, 1),
 			{"GET /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/stencil-definitions": {plain}},
 		}},
-		"webhooks behind the defaults": {"", []map[string][]string{kubeVirtOf("v1.8.2", `"virtTemplateDeployment": {"enabled": false}`), {webhooksAt: {`{"items": [` + strings.Join([]string{
+		"webhooks behind the defaults": {"", []map[string][]string{kubeVirtOf("v1.8.2", `"virtTemplateDeployment": {"enabled": false}`), {webhooksAt: {`{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfigurationList", "items": [` + strings.Join([]string{
 			webhook("virt-api-mutator", "kubevirt", "virtualmachines"), webhook("zz-stencil-defaults", "stencil", "virtualmachines"), webhook("zz-stencil-preview", "stencil", "virtualmachines"),
 			webhook("zzz-agents", "ours", "virtualmachines"), webhook("zzz-all", "ours", "*"), webhook("zzz-pods", "ours", "pods"),
 		}, ", ") + `]}`}}}},
+		"leftovers": {"", []map[string][]string{kubeVirtOf("v1.8.2", `"virtTemplateDeployment": {"enabled": false}`), {
+			webhooksAt: {`{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfigurationList", "items": [{"metadata": {"name": "zz-stencil-defaults", "labels": {"app.kubernetes.io/part-of": "stencil"}, ` + ofRelease + `}]}`},
+			"GET /apis/rbac.authorization.k8s.io/v1/clusterroles": listed("rbac.authorization.k8s.io/v1", "ClusterRole",
+				`{"metadata": {"name": "stencil-defaults", `+ofRelease+`}, {"metadata": {"name": "stencil-kept", `+strings.Replace(ofRelease, "{", `{"helm.sh/resource-policy": "keep", `, 1)+`}, {"metadata": {"name": "other"}}`),
+		}}},
 		"external": {"--template-api External", []map[string][]string{kubeVirtOf("v1.9.0", ""), withDefinitions(ofOperator, true, 2)}},
 		"external, as installed": {"", []map[string][]string{kubeVirtOf("v1.9.0", ""), withDefinitions(ofOperator, true, 2), {webhooksAt: {
-			`{"items": [{"metadata": {"name": "a-stencil-render", "labels": {"app.kubernetes.io/part-of": "stencil", "app.kubernetes.io/instance": "stencil"}, "annotations": {"stencil.kubevirt.io/template-api": "External"}}}]}`,
+			`{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfigurationList", "items": [{"metadata": {"name": "a-stencil-render", "labels": {"app.kubernetes.io/part-of": "stencil", "app.kubernetes.io/instance": "stencil"}, "annotations": {"stencil.kubevirt.io/template-api": "External"}}}]}`,
 		}}}},
 		"external, switched off":     {"--template-api External", []map[string][]string{kubeVirtOf("v1.9.0", `"virtTemplateDeployment": {"enabled": false}`), withDefinitions(ofOperator, true, 2)}},
 		"external, gate off":         {"--template-api External", []map[string][]string{kubeVirtOf("v1.9.0", `"developerConfiguration": {"disabledFeatureGates": ["Template"]}`)}},

@@ -188,7 +188,7 @@ func (e *examining) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Nobody is asked: they are what a capture has made.
+	// No user has to be permitted: the disks are what a capture has made.
 	copies, waiting, err := e.copies(ctx, disks, nil, e.object.Namespace)
 	if err != nil {
 		return err

@@ -25,9 +25,9 @@ const (
 	policyAnnotation = "helm.sh/resource-policy"
 )
 
-func resource(group, version string, names ...string) (all []schema.GroupVersionResource) {
+func resources(group string, names ...string) (all []schema.GroupVersionResource) {
 	for _, name := range names {
-		all = append(all, schema.GroupVersionResource{Group: group, Version: version, Resource: name})
+		all = append(all, schema.GroupVersionResource{Group: group, Version: "v1", Resource: name})
 	}
 	return all
 }
@@ -35,19 +35,19 @@ func resource(group, version string, names ...string) (all []schema.GroupVersion
 // admission are the kinds about admission, everywhere the other kinds of the chart without a namespace or with another than that of the release, and
 // inNamespace those in that namespace.
 var (
-	admission = resource("admissionregistration.k8s.io", "v1",
+	admission = resources("admissionregistration.k8s.io",
 		"mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicybindings", "validatingadmissionpolicies")
 	everywhere = slices.Concat(
-		resource("apiregistration.k8s.io", "v1", "apiservices"),
-		resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "clusterroles", "rolebindings", "roles"),
+		resources("apiregistration.k8s.io", "apiservices"),
+		resources("rbac.authorization.k8s.io", "clusterrolebindings", "clusterroles", "rolebindings", "roles"),
 	)
 	inNamespace = slices.Concat(
-		resource("apps", "v1", "deployments"),
-		resource("", "v1", "services", "serviceaccounts", "configmaps"),
-		resource("policy", "v1", "poddisruptionbudgets"),
-		resource("networking.k8s.io", "v1", "networkpolicies"),
+		resources("apps", "deployments"),
+		resources("", "services", "serviceaccounts", "configmaps"),
+		resources("policy", "poddisruptionbudgets"),
+		resources("networking.k8s.io", "networkpolicies"),
 	)
-	configMaps = resource("", "v1", "configmaps")[0]
+	configMaps = resources("", "configmaps")[0]
 )
 
 // Release is a Helm release of Stencil. Its objects have the labels of the chart and the annotations of Helm.

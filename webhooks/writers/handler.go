@@ -21,8 +21,7 @@ import (
 
 // Handler serves the admission requests of the webhook.
 type Handler struct {
-	// own is the prefix of the users that are Stencil's own accounts. What they write is recorded for none: they may do more than the users for whom they
-	// write it.
+	// own is the prefix of the names of Stencil's own accounts. What they write for users is not recorded as theirs: they may do more than these users.
 	own string
 }
 
