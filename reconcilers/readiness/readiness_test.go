@@ -201,13 +201,15 @@ func TestObjectsOfOtherNamespacesAreReportedToWhoMayGetThem(t *testing.T) {
 		want    v1beta1.SourceStatus
 		seen    []sources.Key
 	}{
-		"one that may be read":                           {elsewhere, there, true, v1beta1.SourceStatus{State: "Ready"}, []sources.Key{elsewhere, {Kind: sources.DataVolume, Namespace: "images", Name: "disk"}, claim}},
-		"one that may not":                               {elsewhere, there, false, unreported, nil},
-		"one that may not and does not exist":            {elsewhere, missing, false, unreported, nil},
-		"a DataSource of its own that leads there":       {link, there, false, behind, []sources.Key{link}},
-		"the same, and the claim does not exist":         {link, missing, false, behind, []sources.Key{link}},
-		"an object of its own, without other permission": {in(sources.Claim, "disk"), map[sources.Key]sources.Object{in(sources.Claim, "disk"): {Ready: true}}, false, v1beta1.SourceStatus{State: "Ready"}, []sources.Key{in(sources.DataVolume, "disk"), in(sources.Claim, "disk")}},
-		"an object without a namespace":                  {sources.Key{Kind: sources.ClusterInstancetype, Name: "u1"}, map[sources.Key]sources.Object{{Kind: sources.ClusterInstancetype, Name: "u1"}: {Ready: true}}, false, v1beta1.SourceStatus{State: "Ready"}, []sources.Key{{Kind: sources.ClusterInstancetype, Name: "u1"}}},
+		"one that may be read":                              {elsewhere, there, true, v1beta1.SourceStatus{State: "Ready"}, []sources.Key{elsewhere, {Kind: sources.DataVolume, Namespace: "images", Name: "disk"}, claim}},
+		"one that may not":                                  {elsewhere, there, false, unreported, nil},
+		"one that may not and does not exist":               {elsewhere, missing, false, unreported, nil},
+		"a DataSource of its own that leads there":          {link, there, false, behind, []sources.Key{link}},
+		"the same, and the claim does not exist":            {link, missing, false, behind, []sources.Key{link}},
+		"a DataSource of its own that CDI reports as ready": {link, map[sources.Key]sources.Object{link: {To: claim, ReadyReported: true, Ready: true}}, false, v1beta1.SourceStatus{State: "Ready"}, []sources.Key{link}},
+		"a DataSource of its own that CDI does not":         {link, map[sources.Key]sources.Object{link: {To: claim, ReadyReported: true, Reason: "NotFound", Message: "PVC not found"}}, false, v1beta1.SourceStatus{State: "NotReady", Reason: "NotFound", Message: "CDI reports that DataSource golden/link is not ready: PVC not found"}, []sources.Key{link}},
+		"an object of its own, without other permission":    {in(sources.Claim, "disk"), map[sources.Key]sources.Object{in(sources.Claim, "disk"): {Ready: true}}, false, v1beta1.SourceStatus{State: "Ready"}, []sources.Key{in(sources.DataVolume, "disk"), in(sources.Claim, "disk")}},
+		"an object without a namespace":                     {sources.Key{Kind: sources.ClusterInstancetype, Name: "u1"}, map[sources.Key]sources.Object{{Kind: sources.ClusterInstancetype, Name: "u1"}: {Ready: true}}, false, v1beta1.SourceStatus{State: "Ready"}, []sources.Key{{Kind: sources.ClusterInstancetype, Name: "u1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &resolver{lookup: &fakeSources{objects: tc.objects}, namespace: "golden", may: permitted(tc.may)}

@@ -176,6 +176,9 @@ func (r *resolver) dataSource(key sources.Key) result {
 	}
 	behind := r.resolve(reference{Key: to})
 	switch {
+	case object.ReadyReported && object.Ready && behind.Reason == reasonNotPermitted:
+		// Who may get the DataSource reads the same in it.
+		return ready
 	case object.ReadyReported && !object.Ready && (behind.State == v1beta1.SourceReady || behind.State == v1beta1.SourceUnknown):
 		return is(v1beta1.SourceNotReady, object.Reason, "CDI reports that %s is not ready: %s", key, object.Message)
 	case behind.State != v1beta1.SourceReady:
