@@ -97,6 +97,9 @@ type Reconciler struct {
 	retain    func(*policyset.Set)
 	// resume is when a pause ends.
 	resume time.Time
+	// after is the namespace at which the budget was used up the last time: the others come first then, so that one with templates that change all the
+	// time does not use up every budget.
+	after  string
 	memory map[question]*answer
 }
 
@@ -139,7 +142,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	r.retain(c.denying)
 	var failures []error
-	for _, t := range sorted(o.Templates.List()) {
+	for _, t := range sorted(o.Templates.List(), r.after) {
 		condition, err := c.template(ctx, t)
 		if err != nil {
 			return reconcile.Result{}, err
@@ -147,6 +150,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		failures = append(failures, r.write(ctx, statuswriter.Template(t), t.Conditions(), condition))
 		if c.spent >= r.limits.budget {
 			maps.Copy(r.memory, c.fresh)
+			r.after = t.Namespace
 			pause := time.Duration(r.limits.rest) * c.spent
 			r.resume = o.Clock.Now().Add(pause)
 			return reconcile.Result{RequeueAfter: pause}, errors.Join(failures...)
@@ -170,9 +174,16 @@ func (r *Reconciler) write(ctx context.Context, object statuswriter.Object, stor
 	return r.statuses.write(ctx, object, next)
 }
 
-func sorted(templates []*templatecache.Template) []*templatecache.Template {
+// sorted orders templates by namespace and name. The first namespace is the one behind after, and after the last.
+func sorted(templates []*templatecache.Template, after string) []*templatecache.Template {
+	turn := func(t *templatecache.Template) int {
+		if t.Namespace > after {
+			return 0
+		}
+		return 1
+	}
 	slices.SortFunc(templates, func(a, b *templatecache.Template) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(turn(a), turn(b)), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return templates
 }

@@ -566,6 +566,26 @@ func TestPauses(t *testing.T) {
 	}
 }
 
+// TestAGreedyNamespaceDoesNotUseUpEveryBudget has two namespaces whose templates change all the time, and each of which uses the whole budget.
+func TestAGreedyNamespaceDoesNotUseUpEveryBudget(t *testing.T) {
+	of := func(namespace, name string, generation int64) *templatecache.Template {
+		return vmt(t, name, box, func(m *metav1.ObjectMeta) { m.Namespace, m.Generation, m.UID = namespace, generation, types.UID(name) })
+	}
+	w := newWorld(nil, entry(t, "p", over4))
+	r := w.reconciler()
+	w.evaluating = func(context.Context) { w.clock.SetTime(w.clock.Now().Add(2 * r.limits.budget)) }
+	for pass := range int64(8) {
+		w.templates = []*templatecache.Template{of("greedy", "g", pass), of("more", "m", pass), of("shop", "s", 1), of("yard", "y", 1)}
+		w.run(t, r)
+		w.clock.SetTime(w.clock.Now().Add(time.Hour))
+	}
+	for _, name := range []string{"g", "m", "s", "y"} {
+		if w.conditions[name] == nil {
+			t.Errorf("template %s was never decided", name)
+		}
+	}
+}
+
 // TestTheTimeOfATemplate lets evaluations take until the time of the template is over.
 func TestTheTimeOfATemplate(t *testing.T) {
 	w := newWorld([]*templatecache.Template{vmt(t, "box", box)}, entry(t, "p", over16))

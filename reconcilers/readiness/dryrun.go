@@ -18,6 +18,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/excerpt"
+	"github.com/vmstencil/stencil/internal/turns"
 	"github.com/vmstencil/stencil/policies/sample"
 	"github.com/vmstencil/stencil/reconcilers/internal/dryrun"
 )
@@ -76,7 +77,7 @@ func newDryRuns(templates Templates, creator vmCreator, m *metrics, clock clock.
 	return &dryRuns{
 		templates: templates, creator: creator, metrics: m, clock: clock, done: done,
 		limiter: flowcontrol.NewTokenBucketRateLimiter(dryRunsPerSecond, dryRunsAtOnce),
-		queue: workqueue.NewTypedRateLimitingQueue(
+		queue: turns.Names("readiness-dry-runs",
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](dryRunRetry, longestDryRunRetry)),
 		answers: map[types.NamespacedName]answer{}, requested: map[types.NamespacedName]subject{},
 	}

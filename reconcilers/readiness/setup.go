@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -19,6 +18,7 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/powers"
+	"github.com/vmstencil/stencil/internal/turns"
 	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 )
@@ -90,8 +90,8 @@ func SetupWithManager(mgr manager.Manager, o Options) (*Dependents, error) {
 		MaxConcurrentReconciles: workers,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](shortestRetry, longestRetry),
 		CacheSyncTimeout:        sourceStartTimeout,
-		// All requests have the same priority, and at the start there is one for every template: a plain queue takes a third of the memory.
-		UsePriorityQueue: ptr.To(false),
+		// At the start there is a request for every template: a queue with priorities takes three times the memory.
+		NewQueue: turns.Queue,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the controller of template readiness: %w", err)

@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/vmstencil/stencil/internal/turns"
 )
 
 // cacheSyncTimeout is the timeout for the watches of a controller to start. They may have to wait for the definition of a kind, and a timeout would
@@ -26,12 +28,13 @@ type Controller struct {
 	ShortestRetry, LongestRetry time.Duration
 }
 
-// Add adds a controller with its sources to the manager, which runs it on the leader.
+// Add adds a controller with its sources to the manager, which runs it on the leader. Namespaces take turns.
 func Add(mgr manager.Manager, c Controller, sources ...source.Source) error {
 	one, err := controller.New(c.Name, mgr, controller.Options{
 		Reconciler:              c.Reconciler,
 		MaxConcurrentReconciles: c.Workers,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](c.ShortestRetry, c.LongestRetry),
+		NewQueue:                turns.Queue,
 		CacheSyncTimeout:        cacheSyncTimeout,
 	})
 	if err != nil {
