@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/request/union"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -35,6 +37,9 @@ import (
 // maximumStreams is how many requests one connection carries at a time: the API server sends
 // those of all clients over few connections.
 const maximumStreams = 1000
+
+// certificateInterval is how often to check at the start whether there is a serving certificate.
+const certificateInterval = 50 * time.Millisecond
 
 // serve runs the server until ctx ends and requests in flight are answered.
 func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Logger) error {
@@ -93,7 +98,13 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	defer cancel()
 	// The server ends when a dependency fails.
 	defer context.AfterFunc(needed, cancel)()
-	err = server.PrepareRun().RunWithContext(serving)
+	// Without a certificate no client can connect, and the library reports that several times a second.
+	if wait.PollUntilContextCancel(serving, certificateInterval, true, func(context.Context) (bool, error) {
+		_, missing := source.GetCertificate(nil)
+		return missing == nil, nil
+	}) == nil {
+		err = server.PrepareRun().RunWithContext(serving)
+	}
 	stop()
 	if waited := group.Wait(); waited != nil && !errors.Is(waited, context.Canceled) {
 		err = errors.Join(err, waited)

@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 		stage, err = platform.Start(ctx, platform.Options{
 			KubeVirt: true, APIServer: true, Log: os.Stderr, Values: map[string]any{"requests": map[string]any{"strictSource": false}},
 		})
+		if err == nil {
+			started = map[string]string{"stencil-manager": stage.Manager.Logs(), "stencil-apiserver": stage.APIServer.Logs()}
+		}
 		return func() error {
 			if stage == nil {
 				return nil
