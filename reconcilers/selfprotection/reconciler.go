@@ -25,6 +25,8 @@ const (
 	OwnerAnnotation = "stencil.kubevirt.io/owner-cluster-role"
 	// fieldManager owns a replaced object's fields until they are transferred.
 	fieldManager = "stencil-self-protection"
+	// webhooksManager owns webhooks that the manager adds to a configuration that Helm installs without.
+	webhooksManager = "stencil-webhooks"
 )
 
 // Options are what a Reconciler needs.
@@ -288,7 +290,7 @@ func (r *Reconciler) create(ctx context.Context, found release, who identity) er
 		why = "ConfigMap " + m.requires + ", which it requires, exists"
 	}
 	r.report(ctx, found, object, who, why)
-	return nil
+	return r.own(ctx, m, object)
 }
 
 // replace replaces a changed object with its manifest, and transfers the fields to the field manager that installed the release.
@@ -306,15 +308,28 @@ func (r *Reconciler) replace(ctx context.Context, found release, who identity) e
 	cached := r.memory[who]
 	paths := contentOf(before, m).differences(cached.storedContent)
 	cached.storedContent = contentOf(object, m)
-	added := m.addsWebhooks(before)
-	if added && !cached.complete {
-		logf.FromContext(ctx).Info("added the webhooks of a configuration", "object", who.String())
+	last := lastChange(before.GetManagedFields(), found.manager)
+	byRelease := !cached.complete || !m.addsWebhooks(before) && (last == found.manager || last == fieldManager || last == webhooksManager)
+	if m.authorityOf != "" && byRelease {
+		// Helm installs the configuration without webhooks, and an upgrade leaves those of the previous revision.
+		logf.FromContext(ctx).Info("wrote the webhooks of a configuration", "object", who.String())
+		r.memory[who].restored = r.options.Clock.Now()
+	} else {
+		r.report(ctx, found, object, who, changed(paths, last))
+	}
+	return errors.Join(r.handOver(ctx, found, object), r.own(ctx, m, object))
+}
+
+// own has the manager own the webhooks that it adds, too: an upgrade by server-side apply would remove what belongs to Helm alone and is not in the chart.
+func (r *Reconciler) own(ctx context.Context, m manifest, stored *unstructured.Unstructured) error {
+	if m.authorityOf == "" {
 		return nil
 	}
-	r.report(ctx, found, object, who, changed(paths, lastChange(before.GetManagedFields(), found.manager)))
-	if added {
-		// They stay the manager's own: an upgrade would remove what belongs to Helm and is not in the chart.
-		return nil
+	object := m.empty()
+	object.Object["webhooks"] = stored.Object["webhooks"]
+	err := r.options.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(webhooksManager), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("owning the webhooks of %s: %w", m.identity, err)
 	}
-	return r.handOver(ctx, found, object)
+	return nil
 }

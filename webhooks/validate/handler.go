@@ -51,6 +51,7 @@ type Exemptions interface {
 // Permissions checks what users may do with a template.
 type Permissions interface {
 	Allowed(ctx context.Context, user authenticationv1.UserInfo, verb permission.Verb, namespace, name string) (bool, error)
+	May(ctx context.Context, user authenticationv1.UserInfo, action permission.Action) (bool, error)
 }
 
 // Options are the dependencies of a Handler.

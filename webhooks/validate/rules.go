@@ -5,9 +5,11 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	subresources "github.com/vmstencil/stencil/api/subresources/v1beta1"
 	permission "github.com/vmstencil/stencil/internal/authorization"
 	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/template/validations"
@@ -35,7 +37,7 @@ func (h *Handler) rules(ctx context.Context, request admission.Request, vm machi
 	}
 	// Their text is content of the template.
 	namespace, name, _ := strings.Cut(now.Template, "/")
-	may, err := h.permissions.Allowed(ctx, request.UserInfo, permission.Use, namespace, name)
+	may, err := h.mayRender(ctx, request.UserInfo, namespace, name)
 	if err != nil {
 		return vmrules.Decision{}, ptr.To(deny.Unavailable(err.Error()))
 	}
@@ -43,6 +45,23 @@ func (h *Handler) rules(ctx context.Context, request admission.Request, vm machi
 		decision = decision.Without(now)
 	}
 	return decision, nil
+}
+
+// mayRender reports whether a user is shown what a template renders: by verb use, or by stencil-apiserver.
+func (h *Handler) mayRender(ctx context.Context, user authenticationv1.UserInfo, namespace, name string) (bool, error) {
+	if may, err := h.permissions.Allowed(ctx, user, permission.Use, namespace, name); may || err != nil {
+		return may, err
+	}
+	for _, subresource := range []string{"process", "create"} {
+		may, err := h.permissions.May(ctx, user, permission.Action{
+			Verb: permission.Create, Group: subresources.GroupName, Version: subresources.GroupVersion.Version, Resource: "virtualmachinetemplates", Subresource: subresource,
+			Namespace: namespace, Name: name,
+		})
+		if may || err != nil {
+			return may, err
+		}
+	}
+	return false, nil
 }
 
 // rulesOf returns the input of the evaluation of the rules.

@@ -29,14 +29,21 @@ func (onlySmall) Resolve(_ context.Context, r sizing.Reference) (map[string]any,
 
 const atLeast = `[{"name": "memory", "rule": "integer", "path": "jsonpath::.spec.domain.memory.guest", "min": 2147483648, "message": "it needs 2 GiB"}]`
 
-// uses permits everything, or nothing.
-type uses bool
+// uses permits this one of use, process and create.
+type uses string
 
 func (u uses) Allowed(_ context.Context, _ authenticationv1.UserInfo, verb permission.Verb, namespace, name string) (bool, error) {
-	if verb != permission.Use || namespace != "golden" || name != "box" {
+	if namespace != "golden" || name != "box" {
 		return false, errors.New("asked about something else")
 	}
-	return bool(u), nil
+	return string(verb) == string(u), nil
+}
+
+func (u uses) May(_ context.Context, _ authenticationv1.UserInfo, action permission.Action) (bool, error) {
+	if action.String() != "create virtualmachinetemplates/"+action.Subresource+" golden/box" {
+		return false, errors.New("asked about something else")
+	}
+	return action.Subresource == string(u), nil
 }
 
 func ruled(t *testing.T, rules string, may uses) (*validate.Handler, *templatecache.Template) {
@@ -48,12 +55,12 @@ func ruled(t *testing.T, rules string, may uses) (*validate.Handler, *templateca
 }
 
 func TestRulesOfTheTemplate(t *testing.T) {
-	h, found := ruled(t, atLeast, true)
+	h, found := ruled(t, atLeast, "use")
 	vm := stored(t, found)
 	// The template has a sensitive parameter, so the message must not contain the value of the VM.
 	check(t, h.Handle(t.Context(), request(admissionv1.Create, vm, nil)), []string{"rule memory of template golden/box: it needs 2 GiB at spec.template.spec.domain.memory.guest"}, "1Gi")
 
-	h, found = ruled(t, strings.Replace(atLeast, "}", `, "justWarning": true}`, 1), true)
+	h, found = ruled(t, strings.Replace(atLeast, "}", `, "justWarning": true}`, 1), "use")
 	response := h.Handle(t.Context(), request(admissionv1.Create, stored(t, found), nil))
 	if !response.Allowed || len(response.Warnings) != 1 || !strings.HasPrefix(response.Warnings[0], "rule memory of template golden/box: it needs 2 GiB") {
 		t.Errorf("%+v", response)
@@ -62,16 +69,22 @@ func TestRulesOfTheTemplate(t *testing.T) {
 
 // A VirtualMachine of a template may be changed by users who may not use the template. They are not shown what is in it.
 func TestRulesOfATemplateAreShownToItsUsersOnly(t *testing.T) {
-	h, found := ruled(t, atLeast, false)
+	h, found := ruled(t, atLeast, "")
 	vm := stored(t, found)
-	const want = "the rules of template golden/box: the VirtualMachine violates one; which one is shown to users with verb use of the template at spec"
+	const want = "the rules of template golden/box: the VirtualMachine violates one; which one is shown to users of the template only at spec"
 	for _, content := range []string{"2 GiB", "memory", "2147483648"} {
 		check(t, h.Handle(t.Context(), request(admissionv1.Create, vm, nil)), []string{want}, content)
 	}
 
-	h, found = ruled(t, strings.Replace(atLeast, "}", `, "justWarning": true}`, 1), false)
+	h, found = ruled(t, strings.Replace(atLeast, "}", `, "justWarning": true}`, 1), "")
 	if response := h.Handle(t.Context(), request(admissionv1.Create, stored(t, found), nil)); !response.Allowed || len(response.Warnings) != 0 {
 		t.Errorf("%+v", response)
+	}
+
+	// stencil-apiserver shows it to them anyway.
+	for _, subresource := range []uses{"process", "create"} {
+		h, found := ruled(t, atLeast, subresource)
+		check(t, h.Handle(t.Context(), request(admissionv1.Create, stored(t, found), nil)), []string{"rule memory of template golden/box: it needs 2 GiB"}, "")
 	}
 }
 
@@ -97,7 +110,7 @@ func TestRulesOfAMachineWithoutATemplate(t *testing.T) {
 }
 
 func TestATemplateThatIsAnotherOneByNowHasNoRulesForTheMachine(t *testing.T) {
-	h, found := ruled(t, atLeast, true)
+	h, found := ruled(t, atLeast, "use")
 	old := stored(t, found)
 	found.UID = "another"
 	now := stored(t, found, func(_, spec map[string]any) { spec["runStrategy"] = "Always" })

@@ -179,7 +179,7 @@ func (d Decision) Without(c Case) Decision {
 	d.Denials, d.Warnings, d.Unevaluated = slices.DeleteFunc(d.Denials, c.wrote), slices.DeleteFunc(d.Warnings, c.wrote), slices.DeleteFunc(d.Unevaluated, c.wrote)
 	if denied {
 		d.Denials = append(d.Denials, Finding{
-			Source: c.source(), Field: "spec", Message: "the VirtualMachine violates one; which one is shown to users with verb use of the template",
+			Source: c.source(), Field: "spec", Message: "the VirtualMachine violates one; which one is shown to users of the template only",
 		})
 	}
 	return d
