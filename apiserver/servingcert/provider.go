@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/util/cert"
 )
 
 // interval is how often to check whether the source has another certificate: it sends no notification.
@@ -37,8 +38,15 @@ var (
 	_ dynamiccertificates.ControllerRunner       = (*Provider)(nil)
 )
 
-// New returns a Provider of the certificate of a source.
-func New(source Source) *Provider { return &Provider{source: source} }
+// New returns a Provider of the certificate of a source. Until that has one, the provider has a certificate that no client trusts: without any, the server
+// would log an error several times a second, and a probe would not find out why it is not ready.
+func New(source Source) (*Provider, error) {
+	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate until there is one: %w", err)
+	}
+	return &Provider{source: source, certificate: certificate, key: key}, nil
+}
 
 // Name implements dynamiccertificates.CertKeyContentProvider.
 func (*Provider) Name() string { return "stencil-serving-certificate" }

@@ -44,10 +44,17 @@ func signed(t *testing.T, serial int64) *tls.Certificate {
 
 func TestAnotherCertificateIsTold(t *testing.T) {
 	from := &source{}
-	provider, heard := servingcert.New(from), &listener{}
+	provider, err := servingcert.New(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := &listener{}
 	provider.AddListener(heard)
 	if err := provider.RunOnce(t.Context()); err == nil {
 		t.Error("a source without a certificate is no error")
+	}
+	if _, err := tls.X509KeyPair(provider.CurrentCertKeyContent()); err != nil || heard.told != 0 {
+		t.Errorf("until there is one, %v, told %d times", err, heard.told)
 	}
 	for serial := int64(1); serial <= 2; serial++ {
 		from.pair = signed(t, serial)

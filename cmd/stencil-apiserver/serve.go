@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/request/union"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -37,9 +35,6 @@ import (
 // maximumStreams is how many requests one connection carries at a time: the API server sends
 // those of all clients over few connections.
 const maximumStreams = 1000
-
-// certificateInterval is how often to check at the start whether there is a serving certificate.
-const certificateInterval = 50 * time.Millisecond
 
 // serve runs the server until ctx ends and requests in flight are answered.
 func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Logger) error {
@@ -98,13 +93,7 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	defer cancel()
 	// The server ends when a dependency fails.
 	defer context.AfterFunc(needed, cancel)()
-	// Without a certificate no client can connect, and the library reports that several times a second.
-	if wait.PollUntilContextCancel(serving, certificateInterval, true, func(context.Context) (bool, error) {
-		_, missing := source.GetCertificate(nil)
-		return missing == nil, nil
-	}) == nil {
-		err = server.PrepareRun().RunWithContext(serving)
-	}
+	err = server.PrepareRun().RunWithContext(serving)
 	stop()
 	if waited := group.Wait(); waited != nil && !errors.Is(waited, context.Canceled) {
 		err = errors.Join(err, waited)
@@ -153,6 +142,10 @@ func newServer(o *options, config *rest.Config, source certificates.Source, read
 	// No code in this process calls the server.
 	settings.LoopbackClientConfig = &rest.Config{}
 
+	certificate, err := servingcert.New(source)
+	if err != nil {
+		return nil, err
+	}
 	listener, err := net.Listen("tcp", o.bindAddress)
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)
@@ -160,7 +153,7 @@ func newServer(o *options, config *rest.Config, source certificates.Source, read
 	settings.ExternalAddress = listener.Addr().String()
 	settings.SecureServing = &genericapiserver.SecureServingInfo{
 		Listener:                     listener,
-		Cert:                         servingcert.New(source),
+		Cert:                         certificate,
 		HTTP2MaxStreamsPerConnection: maximumStreams,
 		DisableHTTP2:                 o.disableHTTP2,
 		MinTLSVersion:                o.tls.MinVersion,
