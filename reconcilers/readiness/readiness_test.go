@@ -184,7 +184,7 @@ func permitted(may bool) func(sources.Key) (bool, error) {
 	return func(sources.Key) (bool, error) { return may, nil }
 }
 
-// What another namespace has is the same for a user who may not get it, whether it exists or not, and nothing wakes the template when it changes.
+// What another namespace has is the same for a user who may not get it, whether it exists or not. The index has it all the same.
 func TestObjectsOfOtherNamespacesAreReportedToWhoMayGetThem(t *testing.T) {
 	elsewhere := sources.Key{Kind: sources.DataSource, Namespace: "images", Name: "fedora"}
 	claim := sources.Key{Kind: sources.Claim, Namespace: "images", Name: "disk"}
@@ -202,12 +202,12 @@ func TestObjectsOfOtherNamespacesAreReportedToWhoMayGetThem(t *testing.T) {
 		seen    []sources.Key
 	}{
 		"one that may be read":                              {elsewhere, there, true, v1beta1.SourceStatus{State: "Ready"}, []sources.Key{elsewhere, {Kind: sources.DataVolume, Namespace: "images", Name: "disk"}, claim}},
-		"one that may not":                                  {elsewhere, there, false, unreported, nil},
-		"one that may not and does not exist":               {elsewhere, missing, false, unreported, nil},
-		"a DataSource of its own that leads there":          {link, there, false, behind, []sources.Key{link}},
-		"the same, and the claim does not exist":            {link, missing, false, behind, []sources.Key{link}},
-		"a DataSource of its own that CDI reports as ready": {link, map[sources.Key]sources.Object{link: {To: claim, ReadyReported: true, Ready: true}}, false, v1beta1.SourceStatus{State: "Ready"}, []sources.Key{link}},
-		"a DataSource of its own that CDI does not":         {link, map[sources.Key]sources.Object{link: {To: claim, ReadyReported: true, Reason: "NotFound", Message: "PVC not found"}}, false, v1beta1.SourceStatus{State: "NotReady", Reason: "NotFound", Message: "CDI reports that DataSource golden/link is not ready: PVC not found"}, []sources.Key{link}},
+		"one that may not":                                  {elsewhere, there, false, unreported, []sources.Key{elsewhere}},
+		"one that may not and does not exist":               {elsewhere, missing, false, unreported, []sources.Key{elsewhere}},
+		"a DataSource of its own that leads there":          {link, there, false, behind, []sources.Key{link, {Kind: sources.DataVolume, Namespace: "images", Name: "disk"}, claim}},
+		"the same, and the claim does not exist":            {link, missing, false, behind, []sources.Key{link, {Kind: sources.DataVolume, Namespace: "images", Name: "disk"}, claim}},
+		"a DataSource of its own that CDI reports as ready": {link, map[sources.Key]sources.Object{link: {To: claim, ReadyReported: true, Ready: true}}, false, v1beta1.SourceStatus{State: "Ready"}, []sources.Key{link, {Kind: sources.DataVolume, Namespace: "images", Name: "disk"}, claim}},
+		"a DataSource of its own that CDI does not":         {link, map[sources.Key]sources.Object{link: {To: claim, ReadyReported: true, Reason: "NotFound", Message: "PVC not found"}}, false, v1beta1.SourceStatus{State: "NotReady", Reason: "NotFound", Message: "CDI reports that DataSource golden/link is not ready: PVC not found"}, []sources.Key{link, {Kind: sources.DataVolume, Namespace: "images", Name: "disk"}, claim}},
 		"an object of its own, without other permission":    {in(sources.Claim, "disk"), map[sources.Key]sources.Object{in(sources.Claim, "disk"): {Ready: true}}, false, v1beta1.SourceStatus{State: "Ready"}, []sources.Key{in(sources.DataVolume, "disk"), in(sources.Claim, "disk")}},
 		"an object without a namespace":                     {sources.Key{Kind: sources.ClusterInstancetype, Name: "u1"}, map[sources.Key]sources.Object{{Kind: sources.ClusterInstancetype, Name: "u1"}: {Ready: true}}, false, v1beta1.SourceStatus{State: "Ready"}, []sources.Key{{Kind: sources.ClusterInstancetype, Name: "u1"}}},
 	} {
@@ -217,7 +217,7 @@ func TestObjectsOfOtherNamespacesAreReportedToWhoMayGetThem(t *testing.T) {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff(tc.seen, r.seen); diff != "" {
-				t.Errorf("what wakes the template (-want +got):\n%s", diff)
+				t.Errorf("the index (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -48,6 +48,10 @@ type resolver struct {
 }
 
 func (r *resolver) get(key sources.Key) (sources.Object, bool, error) {
+	// Also of objects that may not be reported: the owner of an image is shown how many templates use it.
+	if !slices.Contains(r.seen, key) {
+		r.seen = append(r.seen, key)
+	}
 	if key.Namespace != "" && key.Namespace != r.namespace {
 		r.foreign = true
 		may, err := r.may(key)
@@ -57,9 +61,6 @@ func (r *resolver) get(key sources.Key) (sources.Object, bool, error) {
 		if !may {
 			return sources.Object{}, false, errNotPermitted
 		}
-	}
-	if !slices.Contains(r.seen, key) {
-		r.seen = append(r.seen, key)
 	}
 	return r.Get(key)
 }
