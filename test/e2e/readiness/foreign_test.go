@@ -45,7 +45,9 @@ func TestStatusesAreNoWayToWhatOthersHave(t *testing.T) {
 	as(template("claim", "source: {pvc: {namespace: "+foreign+", name: ledger}}"))
 	for _, name := range []string{"real", "absent", "claim"} {
 		hidden("at first", name)
-		s.becomes(t, own, name, condition("Ready"), `"status":"True"`)
+		if got := harness.Must(t, s.Plane, spy, "", "get", "vmt", name, "-n", own, "-o", "jsonpath={"+condition("Ready")+".status}").Stdout; got != "True" {
+			t.Errorf("template %s has Ready %s", name, got)
+		}
 	}
 	if real, absent := volume("real"), volume("absent"); real != absent {
 		t.Errorf("what exists is reported as %s, and what does not as %s", real, absent)
