@@ -313,7 +313,7 @@ func (r *Reconciler) replace(ctx context.Context, found release, who identity) e
 	if m.authorityOf != "" && byRelease {
 		// Helm installs the configuration without webhooks, and an upgrade leaves those of the previous revision.
 		logf.FromContext(ctx).Info("wrote the webhooks of a configuration", "object", who.String())
-		r.memory[who].restored = r.options.Clock.Now()
+		cached.restored = r.options.Clock.Now()
 	} else {
 		r.report(ctx, found, object, who, changed(paths, last))
 	}
