@@ -61,7 +61,10 @@ func TestStatusesAreNoWayToWhatOthersHave(t *testing.T) {
 	}
 	harness.Must(t, s.Plane, spy, "", "annotate", "--overwrite", "vmt", "real", "-n", own, "template.kubevirt.io/written-by="+writer)
 	hidden("with another user's name", "real")
-	copied := strings.Replace(template("copied", from("fedora")), `"name":"copied"`, `"name":"copied","annotations":{"template.kubevirt.io/written-by":"`+writer+`"}`, 1)
+	copied := strings.Replace(template("copied", from("fedora")), "\n  name: copied\n", "\n  annotations: {template.kubevirt.io/written-by: '"+writer+"'}\n  name: copied\n", 1)
+	if !strings.Contains(copied, writer) {
+		t.Fatalf("the manifest has no annotation:\n%s", copied)
+	}
 	as(copied)
 	hidden("with another user's name from the beginning", "copied")
 
