@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/request/union"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
@@ -17,11 +18,13 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	authentication "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	core "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/utils/clock"
 
 	"github.com/vmstencil/stencil/apiserver"
+	"github.com/vmstencil/stencil/apiserver/clientcas"
 	"github.com/vmstencil/stencil/apiserver/frontproxy"
 	"github.com/vmstencil/stencil/apiserver/servingcert"
 	approvalcache "github.com/vmstencil/stencil/cache/approvals"
@@ -118,6 +121,12 @@ func (o *options) completeUser(ctx context.Context, config *rest.Config) error {
 	return nil
 }
 
+// looksUpAuthorities reports whether the authorities of clients come from the cluster only, and not from files.
+func (o *options) looksUpAuthorities() bool {
+	files := o.authentication
+	return !files.SkipInClusterLookup && files.ClientCert.ClientCA == "" && files.RequestHeader.ClientCAFile == ""
+}
+
 // newServer builds the server. It completes the options of the API.
 func newServer(o *options, config *rest.Config, source certificates.Source, ready []healthz.HealthChecker, api apiserver.Options) (*genericapiserver.GenericAPIServer, error) {
 	scheme, codecs, err := apiserver.Codecs()
@@ -172,6 +181,15 @@ func newServer(o *options, config *rest.Config, source certificates.Source, read
 		return nil, fmt.Errorf("setting up audit: %w", err)
 	}
 	settings.AddReadyzChecks(ready...)
+	if settings.Authentication.RequestHeaderConfig != nil && o.looksUpAuthorities() {
+		client, err := core.NewForConfig(config)
+		if err != nil {
+			return nil, fmt.Errorf("making the client of the API server: %w", err)
+		}
+		settings.AddReadyzChecks(clientcas.New(listener.Addr(), func(ctx context.Context) (*corev1.ConfigMap, error) {
+			return client.ConfigMaps(clientcas.Namespace).Get(ctx, clientcas.ConfigMap, metav1.GetOptions{})
+		}))
+	}
 	server, err := settings.Complete(nil).New("stencil-apiserver", genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return nil, fmt.Errorf("making the server: %w", err)
