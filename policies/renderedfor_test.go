@@ -85,7 +85,7 @@ func TestUsersWriteTheirOwnNameInTemplates(t *testing.T) {
 	object := func(key, text string) string {
 		return fmt.Sprintf("{metadata: {name: a, annotations: {template.kubevirt.io/%s: %q}}}", key, text)
 	}
-	for resource, kind := range map[string]string{"virtualmachinetemplates": "VirtualMachineTemplate", "virtualmachinetemplateexports": "VirtualMachineTemplateExport"} {
+	for resource, kind := range map[string]string{"virtualmachinetemplates": "VirtualMachineTemplate", "virtualmachinetemplaterequests": "VirtualMachineTemplateRequest", "virtualmachinetemplateimports": "VirtualMachineTemplateImport", "virtualmachinetemplateexports": "VirtualMachineTemplateExport"} {
 		kind := &kindOf{schema.GroupVersionKind{Group: "template.kubevirt.io", Version: "v1beta1", Kind: kind}, resource}
 		for name, tc := range map[string]struct {
 			by            user.DefaultInfo

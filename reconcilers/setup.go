@@ -19,6 +19,7 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/installation"
 	"github.com/vmstencil/stencil/internal/exemption"
+	"github.com/vmstencil/stencil/internal/powers"
 	"github.com/vmstencil/stencil/reconcilers/audit/observed"
 	"github.com/vmstencil/stencil/reconcilers/capture"
 	"github.com/vmstencil/stencil/reconcilers/compliance"
@@ -100,6 +101,8 @@ type Options struct {
 	TemplateAPI installation.TemplateAPI
 	// CaptureInstancetype is how requests without an instancetype capture that; Expand if empty.
 	CaptureInstancetype v1beta1.CaptureInstancetype
+	// StrictSource requires for captures within a namespace what a copy by hand takes.
+	StrictSource bool
 	// DefaultsWebhook reports whether defaults are filled in, by a webhook behind which no other should be.
 	DefaultsWebhook bool
 	// ProtectedObjects is the name of the ConfigMap with the objects to restore, or ProtectedObjectsRole that of a ClusterRole. If both are empty, none
@@ -269,8 +272,14 @@ func setupCapture(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	permissions, err := powers.Checker(mgr.GetConfig())
+	if err != nil {
+		return err
+	}
 	captures, err := capture.New(capture.Options{
 		Cluster:      cluster,
+		Permissions:  permissions,
+		StrictSource: o.StrictSource,
 		Recorder:     mgr.GetEventRecorder("stencil-capture"),
 		Registerer:   o.Registerer,
 		Instancetype: o.CaptureInstancetype,

@@ -103,6 +103,8 @@ type options struct {
 	installationInterval time.Duration
 	// captureInstancetype is that of requests without one: a v1beta1.CaptureInstancetype.
 	captureInstancetype string
+	// requestsStrictSource requires for captures within a namespace what a copy by hand takes.
+	requestsStrictSource bool
 	// templateAPI is the component that serves the API of templates: an installation.TemplateAPI.
 	templateAPI string
 	// namespace is the namespace of the manager.
@@ -242,6 +244,9 @@ func (o *options) bind(flags *flag.FlagSet) {
 
 	flags.StringVar(&o.captureInstancetype, "capture-instancetype", string(v1beta1.CaptureInstancetypeExpand),
 		"How a VirtualMachineTemplateRequest that does not say it captures the instance type and the preference: Expand writes their values into the template, Keep retains the names of cluster-wide ones, with the parameter INSTANCETYPE, and expands others.")
+
+	flags.BoolVar(&o.requestsStrictSource, "requests-strict-source", true,
+		"Require of the creator of a VirtualMachineTemplateRequest, also while it is in progress, permission to read a VirtualMachine of the same namespace and to create VirtualMachineSnapshots.")
 
 	o.defaulting.Bind(flags)
 	flags.StringVar(&o.defaultingFailurePolicy, "defaulting-failure-policy", failurePolicyIgnore,

@@ -113,6 +113,7 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 		InstallationInterval:     o.installationInterval,
 		TemplateAPI:              installation.TemplateAPI(o.templateAPI),
 		CaptureInstancetype:      v1beta1.CaptureInstancetype(o.captureInstancetype),
+		StrictSource:             o.requestsStrictSource,
 		DefaultsWebhook:          o.defaulting.Socket != "",
 	}, nil
 }

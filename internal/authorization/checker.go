@@ -89,6 +89,29 @@ func (c *Checker) Allowed(ctx context.Context, requester authenticationv1.UserIn
 	})
 }
 
+// CreateTemplates returns the action of creating templates in a namespace.
+func CreateTemplates(namespace string) Action {
+	return Action{Verb: Create, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version, Resource: "virtualmachinetemplates", Namespace: namespace}
+}
+
+// CreateDataVolumes returns the action of creating DataVolumes in a namespace.
+func CreateDataVolumes(namespace string) Action {
+	return Action{Verb: Create, Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes", Namespace: namespace}
+}
+
+// Capture returns the action of using the VirtualMachine of a request as the source of a template: reading it in its own namespace, and otherwise a permission that
+// its owners grant.
+func Capture(object *v1beta1.VirtualMachineTemplateRequest) Action {
+	source := object.Spec.VirtualMachineRef
+	if source.Namespace == object.Namespace {
+		return Action{Verb: Get, Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines", Namespace: source.Namespace, Name: source.Name}
+	}
+	return Action{
+		Verb: Create, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version,
+		Resource: "virtualmachinetemplaterequests", Subresource: "source", Namespace: source.Namespace, Name: source.Name,
+	}
+}
+
 // Action is something that a user does with objects of one namespace.
 type Action struct {
 	Verb                                  Verb

@@ -32,9 +32,13 @@ type Actions interface {
 	May(ctx context.Context, requester authenticationv1.UserInfo, action permission.Action) (bool, error)
 }
 
-// Lacks returns the first of the actions that the user who wrote the specification of an object may not do now, as text; empty if there is none.
+// created is the generation of an object whose specification nobody has changed.
+const created = 1
+
+// Lacks returns the first of the actions that the user who created an object may not do now, as text; empty if there is none. The object orders something that Stencil
+// does later with an account of its own: a VirtualMachineTemplateRequest, an import, an export.
 func Lacks(ctx context.Context, permissions Actions, object metav1.Object, actions ...permission.Action) (string, error) {
-	user, recorded := Writer(object.GetAnnotations(), object.GetGeneration())
+	user, recorded := Writer(object.GetAnnotations(), created)
 	if !recorded {
 		return "who created it is not recorded", nil
 	}

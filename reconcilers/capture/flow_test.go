@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/fixture"
 )
 
@@ -45,7 +47,11 @@ type world struct {
 	done   bool
 	// failWith returns errors for writes and reads before they happen.
 	failWith func(verb, resource, name string) error
-	uids     int
+	// revoked is what user ada may not do, by the number of the write before which the right is lost; everything else ada may. asked are the actions that were checked.
+	revoked   string
+	revokedAt int
+	asked     []string
+	uids      int
 }
 
 var errKilled = errors.New("killed")
@@ -132,7 +138,14 @@ func (w *world) manager() *Reconciler {
 			}
 			return m
 		}(),
+		permissions: w, strictSource: true,
 	}
+}
+
+// May implements powers.Actions.
+func (w *world) May(_ context.Context, user authenticationv1.UserInfo, action permission.Action) (bool, error) {
+	w.asked = append(w.asked, action.String())
+	return user.Username == "ada" && (action.String() != w.revoked || len(w.writes) < w.revokedAt), nil
 }
 
 // all returns the objects of a kind.
@@ -258,7 +271,7 @@ func templateRequest(namespace, more string) string {
 	return `
 apiVersion: template.kubevirt.io/v1beta1
 kind: VirtualMachineTemplateRequest
-metadata: {namespace: ` + namespace + `, name: r, uid: r-uid, generation: 1}
+metadata: {namespace: ` + namespace + `, name: r, uid: r-uid, generation: 1, annotations: {template.kubevirt.io/written-by: 1 ada}}
 spec: {virtualMachineRef: {namespace: shop, name: web}, templateName: t, templateLabels: {os: fedora}` + more + `}`
 }
 
@@ -357,6 +370,81 @@ stencil_captures_total{outcome="ready",reason="Reconciled"} 1
 `), "stencil_captures_total"); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestARequestCreatesWhatItsUserMayCreateNow revokes each right before each write.
+func TestARequestCreatesWhatItsUserMayCreateNow(t *testing.T) {
+	const again = ": create the request again when that is permitted"
+	undisturbed := newWorld(t, vm, rootSnapshot, templateRequest("golden", ""))
+	undisturbed.run(golden)
+	needs := []string{"create virtualmachinetemplaterequests/source shop/web", "create datavolumes in golden", "create virtualmachinetemplates in golden"}
+	for _, action := range needs {
+		if !slices.Contains(undisturbed.asked, action) {
+			t.Errorf("%s is not checked: %v", action, undisturbed.asked)
+		}
+	}
+	creates := func(writes []string) (count int) {
+		for _, write := range writes {
+			if strings.HasPrefix(write, "create ") {
+				count++
+			}
+		}
+		return count
+	}
+	total := creates(undisturbed.writes)
+	for _, action := range needs {
+		for n := range undisturbed.writes {
+			w := newWorld(t, vm, rootSnapshot, templateRequest("golden", ""))
+			w.revoked, w.revokedAt = action, n
+			w.run(golden)
+			// The rights are checked before each step, and a step may copy several disks.
+			if made := creates(w.writes); made == total {
+				checkReady(t, w)
+				continue
+			} else if before := creates(w.writes[:min(n, len(w.writes))]); made > before+1 {
+				t.Errorf("%s is revoked before write %d, and %d objects are created afterwards", action, n, made-before)
+			}
+			ready := meta.FindStatusCondition(w.request(golden).Status.Conditions, v1beta1.ConditionReady)
+			if ready == nil || ready.Reason != v1beta1.ReasonNotPermitted || ready.Message != "the user who created it may not "+action+again {
+				t.Errorf("%s is revoked before write %d: %+v", action, n, ready)
+			}
+			if left := slices.Concat(w.names(templates), w.names(snapshots), w.names(dataVolumes), w.request(golden).Finalizers); len(left) > 0 {
+				t.Errorf("%s is revoked before write %d: left are %v", action, n, left)
+			}
+		}
+	}
+	for name, tc := range map[string]struct {
+		namespace, writer string
+		lax               bool
+		asked             []string
+	}{
+		"nobody is recorded":              {"golden", "", false, nil},
+		"another version is":              {"golden", "2 ada", false, nil},
+		"within a namespace":              {"shop", "1 ada", false, []string{"get virtualmachines shop/web", "create virtualmachinesnapshots in shop", "create datavolumes in shop", "create virtualmachinetemplates in shop"}},
+		"within one, as KubeVirt does it": {"shop", "1 ada", true, []string{"create datavolumes in shop", "create virtualmachinetemplates in shop"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := strings.Replace(templateRequest(tc.namespace, ""), "template.kubevirt.io/written-by: 1 ada", "template.kubevirt.io/written-by: "+tc.writer, 1)
+			w := newWorld(t, vm, rootSnapshot, request)
+			r := w.manager()
+			r.strictSource = !tc.lax
+			err := r.authorized(t.Context(), w.request(types.NamespacedName{Namespace: tc.namespace, Name: "r"}))
+			if want := "who created it is not recorded" + again; tc.asked == nil && (err == nil || err.Error() != want) || tc.asked != nil && err != nil {
+				t.Errorf("got %v", err)
+			}
+			if diff := cmp.Diff(tc.asked, w.asked); diff != "" {
+				t.Errorf("checked (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("without permissions nothing is created", func(t *testing.T) {
+		w := newWorld(t, vm)
+		r := w.manager()
+		r.permissions = nil
+		if err := r.authorized(t.Context(), &v1beta1.VirtualMachineTemplateRequest{}); !errors.Is(err, errNoPermissions) {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 // TestAManagerThatIsKilledAtAnyWriteIsSucceeded kills the manager before and after each write.

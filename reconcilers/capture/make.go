@@ -28,6 +28,9 @@ func (s *state) reference() map[string]any {
 
 // createSnapshot creates a VirtualMachineSnapshot, which KubeVirt takes.
 func (r *Reconciler) createSnapshot(ctx context.Context, s *state) error {
+	if err := r.authorized(ctx, s.request); err != nil {
+		return err
+	}
 	source := s.request.Spec.VirtualMachineRef
 	metadata := s.metadata(snapshotName(s.uid()))
 	if source.Namespace == s.request.Namespace {
@@ -61,6 +64,9 @@ func (r *Reconciler) recordSnapshot(ctx context.Context, s *state, next action) 
 
 // createDataVolumes creates the DataVolumes with which CDI copies volumes, except for those that exist.
 func (r *Reconciler) createDataVolumes(ctx context.Context, s *state) error {
+	if err := r.authorized(ctx, s.request); err != nil {
+		return err
+	}
 	var failures []error
 	for _, each := range s.disks {
 		if each.copy != nil {
@@ -109,6 +115,9 @@ func storage(b backup, size string) map[string]any {
 
 // createTemplate converts the VM in the snapshot, writes the conditions about the result, and creates the template.
 func (r *Reconciler) createTemplate(ctx context.Context, s *state, next action) error {
+	if err := r.authorized(ctx, s.request); err != nil {
+		return err
+	}
 	requested := r.requested(s)
 	vm, err := r.expanded(ctx, s, requested.Instancetype)
 	if err != nil {

@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	permission "github.com/vmstencil/stencil/internal/authorization"
+	"github.com/vmstencil/stencil/internal/powers"
 )
 
 const (
@@ -37,6 +39,10 @@ type Options struct {
 	// Instancetype is that of requests without one; Expand if empty. With Keep, names of cluster-wide instance types and preferences are retained
 	// and the name of the instance type is a parameter; others are expanded.
 	Instancetype v1beta1.CaptureInstancetype
+	// Permissions checks what the creators of requests may do, each time before something is created for them. Without it nothing is created.
+	Permissions powers.Actions
+	// StrictSource requires of them for a VirtualMachine of the namespace of the request what a copy by hand takes; see policy template-request.
+	StrictSource bool
 	// Clock is for deadlines and the times of conditions. Default: the real clock.
 	Clock clock.PassiveClock
 }
@@ -47,6 +53,8 @@ type Reconciler struct {
 	recorder     events.EventRecorder
 	metrics      *metrics
 	instancetype v1beta1.CaptureInstancetype
+	permissions  powers.Actions
+	strictSource bool
 }
 
 // New returns a Reconciler. It fails if the metrics are already registered.
@@ -58,7 +66,7 @@ func New(options Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reconciler{gatherer{options.Cluster, options.Clock}, options.Recorder, m, options.Instancetype}, nil
+	return &Reconciler{gatherer{options.Cluster, options.Clock}, options.Recorder, m, options.Instancetype, options.Permissions, options.StrictSource}, nil
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -169,6 +177,29 @@ func (r *Reconciler) apply(ctx context.Context, s *state, next action) error {
 	}
 	return nil
 }
+
+// authorized checks what the policy template-request has checked when the request was created, which can be as long ago as its timeout.
+func (r *Reconciler) authorized(ctx context.Context, request *v1beta1.VirtualMachineTemplateRequest) error {
+	if r.permissions == nil {
+		return errNoPermissions
+	}
+	namespace, elsewhere := request.Namespace, request.Spec.VirtualMachineRef.Namespace != request.Namespace
+	var actions []permission.Action
+	if elsewhere || r.strictSource {
+		actions = append(actions, permission.Capture(request))
+	}
+	if !elsewhere && r.strictSource {
+		actions = append(actions, permission.Action{Verb: permission.Create, Group: snapshots.Group, Version: snapshots.Version, Resource: snapshots.Resource, Namespace: namespace})
+	}
+	lacks, err := powers.Lacks(ctx, r.permissions, request, append(actions, permission.CreateDataVolumes(namespace), permission.CreateTemplates(namespace))...)
+	if err == nil && lacks != "" {
+		err = &permanentError{v1beta1.ReasonNotPermitted, errors.New(lacks + ": create the request again when that is permitted")}
+	}
+	return err
+}
+
+// errNoPermissions is for a Reconciler that only concludes requests.
+var errNoPermissions = errors.New("this process creates nothing for requests")
 
 func finalizers(list []string) map[string]any {
 	return map[string]any{"metadata": map[string]any{"finalizers": list}}

@@ -129,14 +129,14 @@ func (e *exporting) authorized(ctx context.Context) error {
 	namespace := e.object.Namespace
 	actions := []permission.Action{
 		{Verb: permission.Export, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version, Resource: "virtualmachinetemplates", Namespace: namespace, Name: e.object.Spec.TemplateRef.Name},
-		{Verb: permission.Create, Group: cdi.Group, Version: cdi.Version, Resource: "datavolumes", Namespace: namespace},
+		permission.CreateDataVolumes(namespace),
 	}
 	for _, from := range e.object.Spec.SourceNamespaces {
 		actions = append(actions, permission.CopyDisks(from))
 	}
 	lacks, err := powers.Lacks(ctx, e.permissions, e.object, actions...)
 	if err == nil && lacks != "" {
-		err = &permanentError{ReasonSourceDenied, lacks + ": create the export again when that is permitted"}
+		err = &permanentError{ReasonNotPermitted, lacks + ": create the export again when that is permitted"}
 	}
 	return err
 }

@@ -16,6 +16,8 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	permission "github.com/vmstencil/stencil/internal/authorization"
+	"github.com/vmstencil/stencil/internal/powers"
 	"github.com/vmstencil/stencil/transfer"
 )
 
@@ -151,15 +153,9 @@ func (i *importing) start(ctx context.Context, suffix string, task *transfer.Tas
 		return err
 	}
 	j.digest = digest
-	switch source := task.Source; {
-	case source.HTTP != nil:
-		j.credentials, j.authorities = nameOf(source.HTTP.SecretRef), nameOf(source.HTTP.CertificatesRef)
-	case source.S3 != nil:
-		j.credentials, j.authorities = source.S3.SecretRef.Name, nameOf(source.S3.CertificatesRef)
-	case source.Registry != nil:
-		j.credentials, j.authorities = nameOf(source.Registry.SecretRef), nameOf(source.Registry.CertificatesRef)
-	case source.PVC != nil:
-		j.source = source.PVC.Name
+	j.credentials, j.authorities = credentials(task.Source)
+	if task.Source.PVC != nil {
+		j.source = task.Source.PVC.Name
 	}
 	if err := replace(ctx, i.cluster, secret); err != nil {
 		return err
@@ -170,6 +166,38 @@ func (i *importing) start(ctx context.Context, suffix string, task *transfer.Tas
 		}
 	}
 	return nil
+}
+
+// credentials returns the names of the Secret and the ConfigMap that a source names; empty if it names none.
+func credentials(source *v1beta1.ImportSource) (secret, authorities string) {
+	switch {
+	case source.HTTP != nil:
+		return nameOf(source.HTTP.SecretRef), nameOf(source.HTTP.CertificatesRef)
+	case source.S3 != nil:
+		return source.S3.SecretRef.Name, nameOf(source.S3.CertificatesRef)
+	case source.Registry != nil:
+		return nameOf(source.Registry.SecretRef), nameOf(source.Registry.CertificatesRef)
+	}
+	return "", ""
+}
+
+// authorized checks what the policy template-import has checked when the import was created, which can be weeks ago if it waits for a decision: the user may
+// create DataVolumes and templates, and read the Secret and the ConfigMap that the import names.
+func (i *importing) authorized(ctx context.Context) error {
+	namespace := i.object.Namespace
+	actions := []permission.Action{permission.CreateTemplates(namespace), permission.CreateDataVolumes(namespace)}
+	secret, authorities := credentials(&i.object.Spec.Source)
+	if secret != "" {
+		actions = append(actions, permission.Action{Verb: permission.Get, Version: "v1", Resource: "secrets", Namespace: namespace, Name: secret})
+	}
+	if authorities != "" {
+		actions = append(actions, permission.Action{Verb: permission.Get, Version: "v1", Resource: "configmaps", Namespace: namespace, Name: authorities})
+	}
+	lacks, err := powers.Lacks(ctx, i.permissions, i.object, actions...)
+	if err == nil && lacks != "" {
+		err = &permanentError{ReasonNotPermitted, lacks + ": create the import again when that is permitted"}
+	}
+	return err
 }
 
 func nameOf(reference *corev1.LocalObjectReference) string {
@@ -191,6 +219,9 @@ func (i *importing) inspect(ctx context.Context) (time.Duration, error) {
 			return queueInterval, err
 		}
 		i.restartClock()
+		if err := i.authorized(ctx); err != nil {
+			return 0, err
+		}
 		if err := i.checkName(ctx); err != nil {
 			return 0, err
 		}
@@ -238,6 +269,9 @@ func (i *importing) transfer(ctx context.Context) (time.Duration, error) {
 			return queueInterval, err
 		}
 		i.restartClock()
+		if err := i.authorized(ctx); err != nil {
+			return 0, err
+		}
 		if err := i.startImport(ctx); err != nil {
 			return 0, err
 		}
@@ -306,6 +340,9 @@ func (i *importing) publish(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if !found {
+		if err := i.authorized(ctx); err != nil {
+			return 0, err
+		}
 		if err := json.Unmarshal(i.object.Status.Plan.Template.Raw, template); err != nil {
 			return 0, &permanentError{transfer.ReasonNotAPackage, err.Error()}
 		}

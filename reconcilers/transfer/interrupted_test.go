@@ -37,7 +37,7 @@ var (
 // newImportWorld has an import of a package with two disks.
 func newImportWorld(t *testing.T) *world {
 	t.Helper()
-	object := &v1beta1.VirtualMachineTemplateImport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "import-1", Generation: 1, CreationTimestamp: capturedAt}}
+	object := &v1beta1.VirtualMachineTemplateImport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "import-1", Generation: 1, CreationTimestamp: capturedAt, Annotations: map[string]string{contract.AnnotationWrittenBy: "1 ada"}}}
 	object.Spec.Source.HTTP = &v1beta1.ImportSourceHTTP{URL: "https://example.com/web.ova"}
 	w := newWorld(t, object)
 	w.inspector = transfer.State{Phase: transfer.Succeeded, Plan: &transfer.Plan{

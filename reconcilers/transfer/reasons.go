@@ -12,6 +12,8 @@ const (
 	ReasonDiskLost = "DiskLost"
 	// ReasonTemplateUnusable is a template that cannot be exported.
 	ReasonTemplateUnusable = "TemplateUnusable"
+	// ReasonNotPermitted is a transfer whose user may not do it any more.
+	ReasonNotPermitted = "NotPermitted"
 	// ReasonSourceDenied is a disk in a namespace that the export does not name.
 	ReasonSourceDenied = "SourceDenied"
 	// ReasonExpired is an export whose package was deleted.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -162,6 +163,63 @@ func TestAnExportCopiesWhatItsUserMayCopyNow(t *testing.T) {
 				t.Errorf("got %s", got)
 			}
 		})
+	}
+}
+
+// TestAnImportDoesWhatItsUserMayDoNow revokes rights before an import begins and at each later step.
+func TestAnImportDoesWhatItsUserMayDoNow(t *testing.T) {
+	const again = ": create the import again when that is permitted"
+	begin := func(t *testing.T, writer string) *world {
+		t.Helper()
+		w := newImportWorld(t)
+		object := &v1beta1.VirtualMachineTemplateImport{}
+		w.phase(object)
+		object.Spec.Source.HTTP.SecretRef = &corev1.LocalObjectReference{Name: "login"}
+		object.Spec.Source.HTTP.CertificatesRef = &corev1.LocalObjectReference{Name: "authorities"}
+		object.Annotations[contract.AnnotationWrittenBy] = writer
+		if err := w.client.Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	for _, writer := range []string{"1 eve", "", "2 ada"} {
+		w := begin(t, writer)
+		if err := w.run(w.imports(), times); err != nil {
+			t.Fatal(err)
+		}
+		want := "Failed who created it is not recorded" + again
+		if writer == "1 eve" {
+			want = "Failed the user who created it may not create virtualmachinetemplates in shop" + again
+		}
+		if got := w.phase(&v1beta1.VirtualMachineTemplateImport{}); got != want || len(w.left()) > 0 || w.owners(claimKind) != "" {
+			t.Errorf("%s: got %s, left are %v, %s", writer, got, w.left(), w.owners(claimKind))
+		}
+	}
+	for _, action := range []string{"create virtualmachinetemplates in shop", "create datavolumes in shop", "get secrets shop/login", "get configmaps shop/authorities"} {
+		for steps := range times {
+			w := begin(t, "1 ada")
+			reconciler := w.imports()
+			if err := w.run(reconciler, steps); err != nil {
+				t.Fatal(err)
+			}
+			w.revoked = action
+			if err := w.run(reconciler, times); err != nil {
+				t.Fatal(err)
+			}
+			got := w.phase(&v1beta1.VirtualMachineTemplateImport{})
+			if got == "Succeeded VirtualMachineTemplate shop/web was created" {
+				if steps < 3 {
+					t.Errorf("%s is revoked after %d steps, and the import succeeds", action, steps)
+				}
+				break
+			}
+			if want := "Failed the user who created it may not " + action + again; got != want {
+				t.Errorf("%s is revoked after %d steps: got %s", action, steps, got)
+			}
+			if claims, templates, left := w.owners(claimKind), w.owners(templateKind), w.left(); claims != "" || templates != "" || len(left) > 0 {
+				t.Errorf("%s is revoked after %d steps: left are %s, %s, %v", action, steps, claims, templates, left)
+			}
+		}
 	}
 }
 

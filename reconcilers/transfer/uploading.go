@@ -38,6 +38,9 @@ func (i *importing) receive(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if seen.missing {
+		if err := i.authorized(ctx); err != nil {
+			return 0, err
+		}
 		if err := i.checkName(ctx); err != nil {
 			return 0, err
 		}

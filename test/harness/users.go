@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -54,4 +55,21 @@ func Controller(t *testing.T, plane *controlplane.Plane, account string) *contro
 		rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io", "pool.kubevirt.io"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}},
 		rbacv1.PolicyRule{APIGroups: []string{"stencil.kubevirt.io"}, Resources: []string{"templateapprovals"}, Verbs: []string{"bypass"}})
 	return user
+}
+
+// Revoke deletes the bindings of a user in a namespace, and returns when the API server denies an action there: verb and resource, as kubectl auth can-i has them.
+func Revoke(t *testing.T, plane *controlplane.Plane, user *controlplane.User, namespace string, action ...string) {
+	t.Helper()
+	bindings := Must(t, plane, nil, "", "get", "rolebindings", "-n", namespace, "-o", "jsonpath={range .items[*]}{.metadata.name} {.subjects[0].name}{\"\\n\"}{end}").Stdout
+	for line := range strings.Lines(bindings) {
+		if name, subject, _ := strings.Cut(strings.TrimSpace(line), " "); subject == user.Name {
+			Must(t, plane, nil, "", "delete", "rolebinding", name, "-n", namespace)
+		}
+	}
+	Eventually(t, "the right is revoked", func() error {
+		if got := Kubectl(t, plane, user, "", append([]string{"auth", "can-i", "-n", namespace}, action...)...); !strings.HasPrefix(got.Stdout, "no") {
+			return Complaint(got.Stdout + got.Stderr)
+		}
+		return nil
+	})
 }

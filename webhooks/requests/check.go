@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	permission "github.com/vmstencil/stencil/internal/authorization"
 )
 
 // check returns the errors in the fields of a request.
@@ -71,26 +70,4 @@ func templateName(object *v1beta1.VirtualMachineTemplateRequest) string {
 		return object.Spec.TemplateName
 	}
 	return object.Name
-}
-
-// creation is the permission to create a template in the namespace of a request.
-func creation(object *v1beta1.VirtualMachineTemplateRequest) permission.Action {
-	return permission.Action{
-		Verb: permission.Create, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version,
-		Resource: "virtualmachinetemplates", Namespace: object.Namespace,
-	}
-}
-
-// reading is the permission that a user who may know whether the VirtualMachine exists has.
-func reading(object *v1beta1.VirtualMachineTemplateRequest) permission.Action {
-	source := object.Spec.VirtualMachineRef
-	if source.Namespace == object.Namespace {
-		return permission.Action{
-			Verb: permission.Get, Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines", Namespace: source.Namespace, Name: source.Name,
-		}
-	}
-	return permission.Action{
-		Verb: permission.Create, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version,
-		Resource: "virtualmachinetemplaterequests", Subresource: "source", Namespace: source.Namespace, Name: source.Name,
-	}
 }

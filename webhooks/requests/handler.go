@@ -79,7 +79,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 
 // taken returns the error of a request whose template exists, if the user may know that.
 func (h *Handler) taken(ctx context.Context, user authenticationv1.UserInfo, object *v1beta1.VirtualMachineTemplateRequest) (field.ErrorList, error) {
-	if allowed, err := h.Permissions.May(ctx, user, creation(object)); err != nil || !allowed {
+	if allowed, err := h.Permissions.May(ctx, user, permission.CreateTemplates(object.Namespace)); err != nil || !allowed {
 		return nil, err
 	}
 	name := templateName(object)
@@ -95,7 +95,7 @@ func (h *Handler) taken(ctx context.Context, user authenticationv1.UserInfo, obj
 
 // missing reports whether the VirtualMachine does not exist, if the user may know that. It is for a warning, so no error denies the request.
 func (h *Handler) missing(ctx context.Context, user authenticationv1.UserInfo, object *v1beta1.VirtualMachineTemplateRequest) bool {
-	if allowed, err := h.Permissions.May(ctx, user, reading(object)); err != nil || !allowed {
+	if allowed, err := h.Permissions.May(ctx, user, permission.Capture(object)); err != nil || !allowed {
 		return false
 	}
 	source := object.Spec.VirtualMachineRef

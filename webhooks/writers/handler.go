@@ -47,7 +47,7 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 		// Who replaces an object without its annotation has not written the specification.
 		writer = machine.StringAt(annotationsOf(before), contract.AnnotationWrittenBy)
 	case strings.HasPrefix(request.UserInfo.Username, h.own):
-	case request.Resource.Resource == "virtualmachinetemplateexports" || elsewhere(object["spec"], request.Namespace):
+	case request.Resource.Resource != "virtualmachinetemplates" || elsewhere(object["spec"], request.Namespace):
 		// The API server increments the generation of a changed object afterwards.
 		stored, _ := machine.MapAt(before, "metadata")["generation"].(float64)
 		writer = powers.WrittenBy(request.UserInfo, int64(stored)+1)

@@ -52,6 +52,8 @@ func TestWriters(t *testing.T) {
 		"what Stencil writes itself":                        {user: "system:serviceaccount:stencil-system:stencil-manager", after: object(there, "", 0)},
 		"what Stencil writes over a user's":                 {user: "system:serviceaccount:stencil-system:stencil-manager", before: object(here, "", 3), after: object(there, "3 eve", 3)},
 		"an export":                                         {resource: "virtualmachinetemplateexports", after: object("{}", "", 0), want: "1 " + ada},
+		"a request":                                         {resource: "virtualmachinetemplaterequests", after: object("{}", "", 0), want: "1 " + ada},
+		"an import":                                         {resource: "virtualmachinetemplateimports", after: object("{}", "", 0), want: "1 " + ada},
 		"an export of another user's":                       {resource: "virtualmachinetemplateexports", after: object("{}", "1 eve", 0), want: "1 " + ada},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -173,6 +173,10 @@ const (
 	// request has to create, or no template can be made of the VirtualMachine.
 	ReasonCaptureRefused = "CaptureRefused"
 
+	// ReasonNotPermitted is the reason when the user who created the request may not do
+	// any more what it requires.
+	ReasonNotPermitted = "NotPermitted"
+
 	// ReasonTimeout is the reason when the timeout of the request has passed.
 	ReasonTimeout = "Timeout"
 

@@ -154,18 +154,7 @@ func TestWhoseRightIsRevokedBorrowsNoMore(t *testing.T) {
 	l.publish(t, "golden", fromDataSource(l.golden, "fedora"))
 	l.create(t, "web", "golden", gen.RunStrategy("Halted"))
 	l.filled(t, l.team, "web-root")
-	bindings := s.must(t, "", "get", "rolebindings", "-n", l.golden, "-o", "jsonpath={range .items[*]}{.metadata.name} {.subjects[0].name}{\"\\n\"}{end}")
-	for line := range strings.Lines(bindings) {
-		if name, subject, _ := strings.Cut(strings.TrimSpace(line), " "); subject == l.user.Name {
-			s.must(t, "", "delete", "rolebinding", name, "-n", l.golden)
-		}
-	}
-	l.eventually(t, "the right is revoked", func() error {
-		if got := l.kubectl(t, l.user, "", "auth", "can-i", "use", "virtualmachinetemplates.template.kubevirt.io/golden", "-n", l.golden); !strings.HasPrefix(got.Stdout, "no") {
-			return errors.New(got.Stdout)
-		}
-		return nil
-	})
+	harness.Revoke(t, s.Plane, l.user, l.golden, "use", "virtualmachinetemplates.template.kubevirt.io/golden")
 	s.must(t, "", "delete", "datavolume", "web-root", "-n", l.team)
 	l.notLent(t, "web", "web-root", "the user for whom the VirtualMachine was created or changed may not use VirtualMachineTemplate "+l.golden+"/golden")
 }

@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
@@ -146,4 +147,36 @@ func refused(t *testing.T, user *controlplane.User, namespace, what, source, met
 	if got.Code == 0 || !strings.Contains(got.Stderr, want) {
 		t.Errorf("%s: %s%s", what, got.Stdout, got.Stderr)
 	}
+}
+
+// TestAnImportThatWaitsDoesWhatItsUserMayDoThen revokes the rights of a user whose import waits for approval, which another user approves.
+func TestAnImportThatWaitsDoesWhatItsUserMayDoThen(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	ova, _ := appliance(t)
+	colleague := harness.User(t, stencil.Plane, s.namespace+"-colleague", gen.Role(s.namespace, "edit"))
+	const forged = `{"metadata": {"annotations": {"template.kubevirt.io/written-by": "1 system:admin system:masters"}}}`
+	for _, name := range []string{"kept", "revoked"} {
+		s.imports(t, name, `{"source": {"http": {"url": "`+offer(t, name+".ova", ova)+`"}}, "approval": "Manual"}`)
+		s.reaches(t, "vmti", name, "{.status.phase}", "Waiting")
+		got := harness.Kubectl(t, stencil.Plane, s.owner, "", "patch", "vmti", name, "-n", s.namespace, "--type=merge", "-p", forged)
+		if want := "annotation template.kubevirt.io/written-by names the user who wrote the specification"; got.Code == 0 || !strings.Contains(got.Stderr, want) {
+			t.Errorf("the record of another user: %s%s", got.Stdout, got.Stderr)
+		}
+	}
+	approve := func(name string) {
+		digest := s.does(t, "", "get", "vmti", name, "-o", "jsonpath={.status.plan.digest}")
+		harness.Must(t, stencil.Plane, colleague, "", "patch", "vmti", name, "-n", s.namespace, "--type=merge", "-p", `{"spec": {"approvedPlan": "`+digest+`"}}`)
+	}
+	approve("kept")
+	s.reaches(t, "vmti", "kept", "{.status.phase}", "Succeeded")
+	owner := s.owner
+	harness.Revoke(t, stencil.Plane, owner, s.namespace, "create", "virtualmachinetemplates.template.kubevirt.io")
+	s.owner = colleague
+	approve("revoked")
+	s.reaches(t, "vmti", "revoked", "{.status.phase}", "Failed")
+	if got, want := s.condition(t, "vmti", "revoked"), "NotPermitted: the user who created it may not create virtualmachinetemplates in "+s.namespace+": create the import again when that is permitted"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	s.nothing(t, s.uid(t, "vmti", "revoked"))
 }

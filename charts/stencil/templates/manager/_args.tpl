@@ -46,6 +46,9 @@
 {{- if ne .Values.requests.instancetype "Expand" }}
 - --capture-instancetype={{ .Values.requests.instancetype }}
 {{- end }}
+{{- if not .Values.requests.strictSource }}
+- --requests-strict-source=false
+{{- end }}
 {{- if eq .Values.templateAPI "External" }}
 - --template-api=External
 {{- end }}
