@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -25,15 +26,25 @@ import (
 
 func main() {
 	once := flag.Bool("once", false, "end after printing instead of running until Ctrl-C")
+	tourist := flag.Bool("tour", false, "wait for Enter before each chapter but the first")
+	chapter := flag.String("chapter", "", "show one `chapter` only, and do those before it without output:\n"+contents())
 	started := flag.Int64("started", time.Now().Unix(), "Unix time in `seconds` from which the demo counts")
 	flag.Parse()
-	if err := run(os.Stdout, *once, time.Unix(*started, 0)); err != nil {
+	shown := guide{screen: os.Stdout, only: *chapter}
+	if *tourist {
+		shown.keys = bufio.NewScanner(os.Stdin)
+	}
+	if err := run(shown, *once, time.Unix(*started, 0)); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, once bool, start time.Time) error {
+func run(shown guide, once bool, start time.Time) error {
+	if err := shown.check(); err != nil {
+		return err
+	}
+	out := shown.screen
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	registry := images.Start()
@@ -57,8 +68,8 @@ func run(out io.Writer, once bool, start time.Time) error {
 	defer later.Stop()
 	return onPlatform(ctx, out, options, func(stencil *platform.Platform, sidecar *defaulter.Defaulter) error {
 		fmt.Fprintf(out, "\nThe control plane, stencil-manager and stencil-apiserver run, %.0f s after the start.\n", time.Since(start).Seconds())
-		tour := &tour{stencil: stencil, out: out, start: start, defaulter: sidecar, images: registry, shelf: server}
-		if err := tour.run(ctx, later); err != nil {
+		tour := &tour{stencil: stencil, out: out, guide: shown, start: start, defaulter: sidecar, images: registry, shelf: server}
+		if err := tour.run(ctx, later); err != nil && !errors.Is(err, errShown) {
 			return unless(ctx, err)
 		}
 		if once {

@@ -186,13 +186,13 @@ func templateSteps(example func(string) string, defaulted bool) []step {
 	copies := []string{"get", "controllerrevisions", "--namespace=attic", "--selector=!stencil.kubevirt.io/revision-backup", "-o",
 		"custom-columns=NAME:.metadata.name,VERSION:.data.apiVersion,KIND:.data.kind,CPUS:.data.spec.cpu.guest"}
 	all := []step{
-		{text: "The admin publishes golden templates and lets team A use them.",
+		{chapter: "first", text: "The admin publishes golden templates and lets team A use them.",
 			args: []string{"apply", "-f", file("golden"), "-f", file("access")}},
 		{args: []string{"get", "vmt", "--namespace=golden"}},
 
 		{text: "Ada, of team A, writes a name, a template and a size …", as: "ada",
 			args: []string{"create", "--namespace=team-a", "-f", file("machines/web-1.yaml")}, timed: "The first VM was created from a template"},
-		{text: "… and this is what is stored.", as: "ada",
+		{chapter: "templates", text: "… and this is what is stored.", as: "ada",
 			args: []string{"get", "vm", "web-1", "--namespace=team-a", "-o", "yaml"}},
 		{text: "A generated name; the password is given, used, and not kept as an annotation.", as: "ada",
 			args: []string{"create", "--namespace=team-a", "-f", file("machines/runner.yaml"), "-o",
@@ -230,7 +230,7 @@ func templateSteps(example func(string) string, defaulted bool) []step {
 			stdin: "apiVersion: template.kubevirt.io/v1beta1\nkind: VirtualMachineTemplate\nmetadata:\n  name: typo\n  namespace: golden\nspec:\n  parameters:\n  - name: NAME\n  virtualMachine:\n    metadata:\n      name: ${NAMME}\n    spec:\n      runStrategy: Halted\n      template:\n        spec:\n          domain:\n            cpu:\n              coress: 2\n",
 			args:  []string{"create", "-f", "-"}, wantDenied: "coress"},
 
-		{text: "Bob has no right on VMs and none on templates; the admin lets him process templates, and create VMs from fedora in team-a.",
+		{chapter: "process", text: "Bob has no right on VMs and none on templates; the admin lets him process templates, and create VMs from fedora in team-a.",
 			args: []string{"apply", "-f", file("process")}},
 		{text: "Processed: what the template makes, with nothing stored. virtctl template process asks the same way.", as: "bob", stdin: "parameters: {NAME: probe, INSTANCETYPE: u1.large}",
 			laidOut: true, args: []string{"create", "--raw", subresources + "fedora/process", "-f", "-"}},
@@ -241,7 +241,7 @@ func templateSteps(example func(string) string, defaulted bool) []step {
 		{text: "Refused: another template than the one that Bob was given.", as: "bob", stdin: "parameters: {NAME: other}",
 			args: []string{"create", "--raw", subresources + "ubuntu/create", "-f", "-"}, wantDenied: "forbidden"},
 
-		{text: "Three VMs of an older KubeVirt. The copies of their instance types have versions that KubeVirt does not read any more.", quiet: true,
+		{chapter: "revisions", text: "Three VMs of an older KubeVirt. The copies of their instance types have versions that KubeVirt does not read any more.", quiet: true,
 			args: []string{"apply", "-f", file("revisions/attic.yaml")}},
 		{args: copies},
 		{text: "Each is replaced under its name, with the same content. stencilctl revisions apply does this, too.",
@@ -270,7 +270,7 @@ func virtualizationSteps(example func(string) string, registry *images.Registry)
 	}
 	file := func(path string) string { return filepath.Clean(example(path)) }
 	all := []step{
-		{text: "KubeVirt's own controllers take over the VMs that were created before.", as: "ada", holds: "Stopped",
+		{chapter: "images", text: "KubeVirt's own controllers take over the VMs that were created before.", as: "ada", holds: "Stopped",
 			args: []string{"get", "vm", "--namespace=team-a", "-L", "vm.kubevirt.io/template,vm.kubevirt.io/template.revision"}},
 
 		{text: "The golden image: the newest tag of a registry is imported by CDI, and DataSource fedora stands for it.", stdin: fmt.Sprintf(goldenImage, registry.Address()),
@@ -296,7 +296,7 @@ func virtualizationSteps(example func(string) string, registry *images.Registry)
 		{holds: "does not name PersistentVolumeClaim golden/payroll",
 			args: []string{"get", "events", "--namespace=team-a", "--field-selector=reason=DiskNotLent", "-o", `jsonpath={.items[*].message}{"\n"}`}},
 
-		{text: "A template may have more than a VM: a Secret with a generated password, and a Service.",
+		{chapter: "objects", text: "A template may have more than a VM: a Secret with a generated password, and a Service.",
 			args: []string{"apply", "--namespace=golden", "-f", file("objects/web.yaml")}},
 		{text: "Refused: the template gives nobody more than they may create themselves.", as: "ada", stdin: shop,
 			args: []string{"create", "--namespace=team-a", "-f", "-"}, wantDenied: "may not create secrets"},
@@ -311,7 +311,7 @@ func virtualizationSteps(example func(string) string, registry *images.Registry)
 		{as: "ada", holds: "desk-cloudinit", args: []string{"get", "secret/desk-cloudinit", "vm/desk", "--namespace=team-a", "-o",
 			`jsonpath={range .items[*]}{.kind} {.metadata.name}{" "}{.spec.template.spec.volumes[*].cloudInitNoCloud}{"\n"}{end}`}},
 
-		{text: "A policy in Rego: VMs of team A have owners, and large ones are pointed out. It was compiled, type-checked and tested before it is in force.",
+		{chapter: "policies", text: "A policy in Rego: VMs of team A have owners, and large ones are pointed out. It was compiled, type-checked and tested before it is in force.",
 			args: []string{"apply", "-f", file("policies/owners.yaml")}},
 		{quiet: true, args: []string{"wait", "vmpol/owners", "--for=condition=Active", "--timeout=60s"}},
 		{text: "Refused: a VM without an owner, whatever it comes from.", as: "ada",
@@ -325,7 +325,7 @@ func virtualizationSteps(example func(string) string, registry *images.Registry)
 			args: []string{"apply", "-f", file("policies/mistaken.yaml")}, wantDenied: "did you mean cores"},
 		{quiet: true, args: []string{"delete", "vmpol", "owners"}},
 
-		{text: "Team A's namespace becomes a governed one: the admin approves two templates, some values, and little beside them.",
+		{chapter: "approvals", text: "Team A's namespace becomes a governed one: the admin approves two templates, some values, and little beside them.",
 			args: []string{"apply", "-f", file("approvals/team-a.yaml")}},
 		{quiet: true, args: []string{"wait", "namespace/team-a", "--timeout=60s",
 			`--for=jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}=true`}},
@@ -344,7 +344,7 @@ func virtualizationSteps(example func(string) string, registry *images.Registry)
 // captureSteps make a template of a VM.
 func captureSteps() []step {
 	return []step{
-		{quiet: true, args: []string{"create", "namespace", "workshop"}},
+		{chapter: "capture", quiet: true, args: []string{"create", "namespace", "workshop"}},
 		{text: "A VM that somebody has set up by hand becomes a template: its disk is copied, and the password in it becomes a parameter.", stdin: workbench,
 			args: []string{"create", "--namespace=workshop", "-f", "-"}},
 		{quiet: true, holds: "Succeeded", args: []string{"get", "datavolume", "workbench", "--namespace=workshop"}},
@@ -363,7 +363,7 @@ func guestSteps() []step {
 	create := []string{"create", "--namespace=team-a", "--dry-run=server", "-f", "-", "-o"}
 	dryRun := append(slices.Clone(create), "jsonpath={.spec.template.spec.domain}")
 	return []step{
-		{text: "So far team A was left alone by what fills in what guests see: machine type, PCI addresses and the like are decided on some node.", as: "ada", stdin: laidOutVM,
+		{chapter: guestChapter, text: "So far team A was left alone by what fills in what guests see: machine type, PCI addresses and the like are decided on some node.", as: "ada", stdin: laidOutVM,
 			laidOut: true, args: dryRun},
 		{text: "Now a real libvirt lays the same VM out before it is stored.",
 			args: []string{"label", "namespace", "team-a", skipDefaults + "-"}},

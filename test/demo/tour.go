@@ -27,6 +27,7 @@ type tour struct {
 	shelf         *shelf
 	stencil       *platform.Platform
 	out           io.Writer
+	guide         guide
 	ada, bob, eve *controlplane.User
 	// defaulter is nil where there is no QEMU. It is started after the steps that do not need it: building it takes a while.
 	defaulter *defaulter.Defaulter
@@ -38,6 +39,8 @@ type tour struct {
 
 // step is one command of the tour. A step with an unexpected result ends the demo with an error, so the demo is a test as well.
 type step struct {
+	// chapter is the name of the chapter that the step begins.
+	chapter string
 	// text introduces the step.
 	text string
 	as   string
@@ -67,6 +70,9 @@ type step struct {
 
 // run shows the steps that need no KubeVirt, adds KubeVirt and CDI as soon as their tools are built, and shows the rest.
 func (t *tour) run(ctx context.Context, tools *controlplane.ToolBuild) (err error) {
+	if t.guide.only == guestChapter && t.defaulter == nil {
+		return fmt.Errorf("-chapter: %s has nothing to show: %s", guestChapter, defaulter.Install)
+	}
 	if t.ada, err = t.stencil.Plane.User("ada", "team-a"); err != nil {
 		return err
 	}
@@ -78,6 +84,9 @@ func (t *tour) run(ctx context.Context, tools *controlplane.ToolBuild) (err erro
 	}
 	if err := t.show(ctx, templateSteps(t.stencil.Example, t.defaulter != nil)); err != nil {
 		return err
+	}
+	if !t.guide.needsVirtualization() {
+		return nil
 	}
 	if err := t.addVirtualization(ctx, tools); err != nil {
 		return err
@@ -96,12 +105,12 @@ func (t *tour) run(ctx context.Context, tools *controlplane.ToolBuild) (err erro
 // addVirtualization waits until the tools are built, and adds KubeVirt, CDI and kube-controller-manager to the platform.
 func (t *tour) addVirtualization(ctx context.Context, tools *controlplane.ToolBuild) error {
 	if !tools.Ended() {
-		fmt.Fprintf(t.out, "\n── KubeVirt, CDI and kube-controller-manager are still being built; the rest needs them. Until then, in another terminal:\n\n%s\n", access(t.stencil))
+		fmt.Fprintf(t.guide.screen, "\n── KubeVirt, CDI and kube-controller-manager are still being built; the rest needs them. Until then, in another terminal:\n\n%s\n", access(t.stencil))
 	}
 	if err := tools.Wait(os.Stderr); err != nil {
 		return err
 	}
-	fmt.Fprint(t.out, "\n── KubeVirt, CDI and kube-controller-manager join the cluster.\n\n")
+	fmt.Fprint(t.guide.screen, "\n── KubeVirt, CDI and kube-controller-manager join the cluster.\n\n")
 	if err := t.stencil.StartVirtualization(ctx); err != nil {
 		return err
 	}
@@ -110,7 +119,7 @@ func (t *tour) addVirtualization(ctx context.Context, tools *controlplane.ToolBu
 			return err
 		}
 	}
-	fmt.Fprintf(t.out, "\nThey run, %.0f s after the start. Nodes and storage are simulated.\n", time.Since(t.start).Seconds())
+	fmt.Fprintf(t.guide.screen, "\nThey run, %.0f s after the start. Nodes and storage are simulated.\n", time.Since(t.start).Seconds())
 	return nil
 }
 
@@ -118,6 +127,12 @@ func (t *tour) show(ctx context.Context, steps []step) error {
 	for _, s := range steps {
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if s.chapter != "" {
+			var err error
+			if t.out, err = t.guide.turn(ctx, s.chapter); err != nil {
+				return err
+			}
 		}
 		if err := t.take(ctx, s); err != nil {
 			return err

@@ -75,7 +75,7 @@ spec:
 // transferSteps take the captured template through a package.
 func transferSteps(ctx context.Context, plane *controlplane.Plane, server *shelf) []step {
 	return []step{
-		{text: "The template becomes a package: an OVA with its disk, which other products read, too.", stdin: exportWorkbench,
+		{chapter: "transfers", text: "The template becomes a package: an OVA with its disk, which other products read, too.", stdin: exportWorkbench,
 			args: []string{"create", "--namespace=workshop", "-f", "-"}},
 		{holds: "Ready", args: []string{"get", "vmte", "workbench", "--namespace=workshop", "-o", `jsonpath={.status.phase}, {.status.size} bytes, {.status.digest}{"\n"}`}},
 		{quiet: true, args: []string{"create", "namespace", "branch"}},
