@@ -281,7 +281,7 @@ func (d *decoder) disks(section *Element) error {
 var propertyReference = regexp.MustCompile(`^\$\{([^{}]+)\}$`)
 
 func (d *decoder) disk(e *Element) (disk Disk, err error) {
-	disk = Disk{FileRef: e.Attribute("fileRef"), Format: e.Attribute("format"), ParentRef: e.Attribute("parentRef")}
+	disk = Disk{FileRef: e.Attribute("fileRef"), Format: e.Attribute("format"), ParentRef: e.Attribute("parentRef"), Interface: e.Attribute("disk-interface")}
 	if disk.ID, err = id(e, "diskId"); err != nil {
 		return disk, err
 	}

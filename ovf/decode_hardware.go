@@ -29,6 +29,10 @@ func (d *decoder) hardware(section *Element, h *Hardware) error {
 			if err != nil {
 				return err
 			}
+			if item.Type == 0 {
+				d.warn(e, "is a device of resource type 0 and is ignored; KubeVirt has its own, or none")
+				continue
+			}
 			if strings.EqualFold(item.SubType, subTypeTPM) {
 				h.TPM = true
 				continue
@@ -43,7 +47,9 @@ func (d *decoder) hardware(section *Element, h *Hardware) error {
 
 func (d *decoder) item(e *Element) (Item, error) {
 	i := Item{Required: required(e), Configurations: strings.Fields(e.Attribute("configuration")), Bound: e.Attribute("bound"), Line: e.line}
+	typed := false
 	for _, c := range e.Children {
+		typed = typed || c.Local == "ResourceType"
 		if !isItemField(c.Space) {
 			if c.Local == "CoresPerSocket" {
 				cores, err := quantity(c)
@@ -60,7 +66,7 @@ func (d *decoder) item(e *Element) (Item, error) {
 			return i, err
 		}
 	}
-	if i.Type == 0 {
+	if !typed {
 		return i, e.fail("the item %s has no resource type", shown(i.InstanceID))
 	}
 	return i, nil
@@ -75,8 +81,8 @@ func (i *Item) field(e *Element) (err error) {
 		i.Parent = e.Text
 	case "ResourceType":
 		number, err := strconv.ParseUint(e.Text, 10, 16)
-		if err != nil || number == 0 {
-			return e.fail("the resource type is %s; want an integer from 1 to 65535", shown(e.Text))
+		if err != nil {
+			return e.fail("the resource type is %s; want an integer from 0 to 65535", shown(e.Text))
 		}
 		i.Type = ResourceType(number)
 	case "ResourceSubType":
@@ -109,6 +115,9 @@ func (i *Item) field(e *Element) (err error) {
 		i.Units = e.Text
 	case "VirtualQuantity":
 		i.Quantity, err = quantity(e)
+	case "cpu_per_socket":
+		// Of oVirt.
+		i.CoresPerSocket, err = quantity(e)
 	case "Reservation":
 		i.Reservation = e.Text
 	case "Limit":
@@ -159,6 +168,18 @@ func (h *Hardware) setting(e *Element) {
 		}
 	default:
 		h.Config = append(h.Config, Setting{key, value})
+	}
+}
+
+// oVirt reads the firmware from the element that oVirt, RHV and OLVM add: https://github.com/oVirt/ovirt-engine, enumeration BiosType.
+func (h *Hardware) oVirt(value string) {
+	switch value {
+	case "1", "2", "I440FX_SEA_BIOS", "Q35_SEA_BIOS":
+		h.Firmware = FirmwareBIOS
+	case "3", "Q35_OVMF":
+		h.Firmware = FirmwareEFI
+	case "4", "Q35_SECURE_BOOT":
+		h.Firmware, h.SecureBoot = FirmwareEFI, true
 	}
 }
 

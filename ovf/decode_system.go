@@ -99,8 +99,17 @@ func (d *decoder) common(e *Element, products *[]Product, licenses, annotation *
 	return true, nil
 }
 
+// isSection reports whether an element can be a section, each of which has an Info. oVirt writes fields of its own in the namespace of the format.
+func isSection(e *Element) bool {
+	return !isFormat(e.Space) || strings.HasSuffix(e.Local, "Section") || e.Child("Info") != nil
+}
+
 // extension handles content that is not understood.
 func (d *decoder) extension(e *Element, extensions *[]*Element) {
+	if !isSection(e) {
+		d.warn(e, "is no section, because it has no Info, and is ignored")
+		return
+	}
 	if !d.unknown(e) {
 		return
 	}
@@ -121,7 +130,7 @@ func (d *decoder) system(e *Element, outer collection) error {
 	}
 	system := System{ID: name, Name: d.text(e, "Name"), Info: d.text(e, "Info"), Collections: outer.ids, Products: slices.Clone(outer.products), Licenses: slices.Clone(outer.licenses)}
 	annotation := slices.Clone(outer.annotation)
-	hardware := 0
+	hardware, firmware := 0, ""
 	for _, c := range e.Children {
 		known, err := d.common(c, &system.Products, &system.Licenses, &annotation)
 		switch {
@@ -136,6 +145,8 @@ func (d *decoder) system(e *Element, outer collection) error {
 				continue
 			}
 			err = d.hardware(c, &system.Hardware)
+		case isFormat(c.Space) && c.Local == "BiosType":
+			firmware = c.Text
 		case c.Space == namespaceVMware && c.Local == "BootOrderSection":
 			if c.Attribute("type") == "disk" || c.Attribute("type") == "" {
 				system.Hardware.BootOrder = append(system.Hardware.BootOrder, strings.Fields(c.Attribute("instanceId"))...)
@@ -147,6 +158,7 @@ func (d *decoder) system(e *Element, outer collection) error {
 			return err
 		}
 	}
+	system.Hardware.oVirt(firmware)
 	length := 0
 	for _, text := range annotation {
 		if length += len(text) + 1; length > MaxAnnotationBytes {

@@ -33,11 +33,13 @@ type Envelope struct {
 
 // Warning is content of a descriptor that was ignored.
 type Warning struct {
-	// Line is the line of the descriptor, from 1.
+	// Line is the line of the descriptor, from 1; 0 if the warning is about another file of the package.
 	Line int
-	// Path is the element, as in [DescriptorError].
+	// Path is the element, as in [DescriptorError], or the file.
 	Path    string
 	Message string
+	// Dropped is set for a file that is not used.
+	Dropped bool `json:",omitempty"`
 }
 
 // File is a reference to a file of the package.
@@ -71,6 +73,8 @@ type Disk struct {
 	Populated int64
 	// Format is the URI of the format.
 	Format string
+	// Interface is oVirt's extension: the bus of the disk, such as VirtIO_SCSI. Encode does not write it.
+	Interface string `json:",omitempty"`
 	// ParentRef is the ID of the disk that this one is a difference to.
 	ParentRef string
 }

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
 )
 
 // Element is an XML element, for content in namespaces that this package does not interpret.
@@ -90,14 +93,22 @@ func parse(r io.Reader) (*Element, error) {
 	if len(raw) > MaxDescriptorBytes {
 		return nil, &DescriptorError{Message: fmt.Sprintf("is larger than %d MiB", MaxDescriptorBytes>>20)}
 	}
-	raw = bytes.TrimPrefix(raw, []byte("\ufeff"))
+	if raw, err = utf8Of(raw); err != nil {
+		return nil, &DescriptorError{Message: "is not in the encoding UTF-16 of its byte order mark: " + err.Error()}
+	}
 	p := &parser{decoder: xml.NewDecoder(bytes.NewReader(raw))}
 	p.decoder.Strict = true
 	// Only the five entities of XML itself.
 	p.decoder.Entity = nil
 	p.decoder.CharsetReader = func(charset string, input io.Reader) (io.Reader, error) {
-		if strings.EqualFold(charset, "us-ascii") || strings.EqualFold(charset, "ascii") {
+		switch strings.ToLower(charset) {
+		case "us-ascii", "ascii", "utf-16":
+			// Of UTF-16 the decoder reads a translation.
 			return input, nil
+		case "iso-8859-1", "latin1":
+			return charmap.ISO8859_1.NewDecoder().Reader(input), nil
+		case "windows-1252", "cp1252":
+			return charmap.Windows1252.NewDecoder().Reader(input), nil
 		}
 		return nil, fmt.Errorf("the encoding %s is not supported; convert the descriptor to UTF-8", shown(charset))
 	}
@@ -117,6 +128,14 @@ func parse(r io.Reader) (*Element, error) {
 		return nil, &DescriptorError{Message: "contains no element"}
 	}
 	return p.root, nil
+}
+
+// utf8Of returns a document without its byte order mark, in UTF-8 if that is one of UTF-16.
+func utf8Of(raw []byte) ([]byte, error) {
+	if bytes.HasPrefix(raw, []byte("\xff\xfe")) || bytes.HasPrefix(raw, []byte("\xfe\xff")) {
+		return unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder().Bytes(raw)
+	}
+	return bytes.TrimPrefix(raw, []byte("\ufeff")), nil
 }
 
 // parser builds the tree.

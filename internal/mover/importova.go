@@ -153,7 +153,7 @@ func (i *ovaImport) lateTemplate(ctx context.Context) error {
 // disks are the disks that are made of a file.
 func (i *ovaImport) disks(file string) (all []transfer.Disk) {
 	for _, d := range i.Task.Disks {
-		if d.File == file {
+		if d.File == file || ova.SameFile(file, d.File) {
 			all = append(all, d)
 		}
 	}
@@ -202,15 +202,15 @@ func (i *ovaImport) defers(d transfer.Disk, why string) error {
 	return nil
 }
 
-// format is the format of the disk in a file.
-func (i *ovaImport) format(f *ovf.File, d transfer.Disk) (disk.Format, error) {
+// format is the format of the disk in a file, whose content has this start.
+func (i *ovaImport) format(f *ovf.File, d transfer.Disk, start []byte) (disk.Format, error) {
 	uri := ""
 	for _, each := range i.reader.Envelope().Disks {
 		if each.FileRef == f.ID {
 			uri = each.Format
 		}
 	}
-	format, err := packing.Format(uri, d.CDROM)
+	format, err := packing.Format(uri, f.Href, d.CDROM, start)
 	if err != nil {
 		return "", failed(transfer.ReasonUnsupported, false, "the disk %s: %v", d.Name, err)
 	}
@@ -219,10 +219,6 @@ func (i *ovaImport) format(f *ovf.File, d transfer.Disk) (disk.Format, error) {
 
 // stream writes a disk as it passes.
 func (i *ovaImport) stream(ctx context.Context, d transfer.Disk, entry *ova.Entry) (err error) {
-	format, err := i.format(entry.File, d)
-	if err != nil {
-		return err
-	}
 	size := entry.File.Size
 	if size < 0 {
 		size = entry.Member.Size
@@ -235,7 +231,16 @@ func (i *ovaImport) stream(ctx context.Context, d transfer.Disk, entry *ova.Entr
 		from = io.TeeReader(entry, sum)
 	}
 	stored := i.counted(d, from, size)
-	content, err := expand(entry, stored)
+	expanded, err := expand(entry, stored)
+	if err != nil {
+		return err
+	}
+	content := bufio.NewReaderSize(expanded, disk.MagicBytes)
+	start, err := content.Peek(disk.MagicBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	format, err := i.format(entry.File, d, start)
 	if err != nil {
 		return err
 	}
@@ -369,22 +374,27 @@ func (i *ovaImport) random(ctx context.Context, pkg *ova.Package, d transfer.Dis
 	if file == nil {
 		return failed(transfer.ReasonSourceChanged, false, "the package has no file %.200q", d.File)
 	}
-	format, err := i.format(file, d)
+	raw := pkg.Raw(file)
+	content, err := pkg.Content(file)
 	if err != nil {
 		return err
 	}
-	raw := pkg.Raw(file)
+	buffered := bufio.NewReaderSize(content, disk.MagicBytes)
+	start, err := buffered.Peek(disk.MagicBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	format, err := i.format(file, d, start)
+	if err != nil {
+		return err
+	}
 	t, err := i.openTarget(ctx, d, raw.Size)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.file.Close()) }()
 	if file.Compression != "" {
-		content, err := pkg.Content(file)
-		if err != nil {
-			return err
-		}
-		if err = i.copyStream(ctx, t, format, content); errors.Is(err, vmdk.ErrNotStream) {
+		if err = i.copyStream(ctx, t, format, buffered); errors.Is(err, vmdk.ErrNotStream) {
 			err = noStream(d)
 		}
 		if err != nil {

@@ -14,7 +14,6 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/internal/packing"
 	"github.com/vmstencil/stencil/ovf"
 	"github.com/vmstencil/stencil/ovf/conversion"
 	"github.com/vmstencil/stencil/ovf/ova"
@@ -225,9 +224,6 @@ func (m *Mover) planOVA(from origin, read *description) (*transfer.Plan, error) 
 	}
 	plan.Disks = []transfer.PlannedDisk{}
 	for _, d := range system.Disks {
-		if _, err := packing.Format(d.Format, d.CDROM); err != nil {
-			return nil, failed(transfer.ReasonUnsupported, false, "the disk %s: %v", d.File, err)
-		}
 		plan.Disks = append(plan.Disks, transfer.PlannedDisk{Name: d.Claim, Volume: d.Volume, File: d.File, Size: d.Capacity, CDROM: d.CDROM})
 	}
 	for _, text := range read.envelope.Systems[0].Licenses {

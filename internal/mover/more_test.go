@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/internal/packing"
 	"github.com/vmstencil/stencil/oci"
 	"github.com/vmstencil/stencil/ovf/conversion"
 	"github.com/vmstencil/stencil/transfer"
@@ -75,12 +74,6 @@ func TestAVirtualMachineBecomesATemplate(t *testing.T) {
 		`"spec":{"source":{"pvc":{"name":"data","namespace":"imported"}},"storage":{}}}],"template":{"spec":{"domain":{"devices":{"interfaces":[{"name":"default"}]},"firmware":{}},"volumes":[{"dataVolume":{"name":"${NAME}-0"},"name":"root"}]}}}}`
 	if got := string(made.template.Spec.VirtualMachine.Raw); got != want || made.volumes["data"] != "root" || made.template.Name != "shop" || len(made.template.Spec.Parameters) != 2 || len(notes) != 1 {
 		t.Errorf("volumes %v, notes %v, template %s", made.volumes, notes, got)
-	}
-}
-
-func TestFormatsOfDisks(t *testing.T) {
-	if _, err := packing.Format("http://example.com/other", false); err == nil || err.Error() != `the format "http://example.com/other" is not supported: VMDK, VHD, qcow2 and ISO are` {
-		t.Error(err)
 	}
 }
 

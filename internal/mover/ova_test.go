@@ -273,7 +273,7 @@ func TestFailedInspections(t *testing.T) {
 		"an empty archive": {func(*testing.T) []byte { return make([]byte, 1024) }, nil,
 			transfer.Failure{Reason: transfer.ReasonNotAPackage, Message: "OVA: contains no OVF descriptor, a member that ends in .ovf; it may be truncated"}},
 		"a name that leads elsewhere": {named(tar.Header{Name: "../../etc/cron.d/a", Mode: 0o644}), nil,
-			transfer.Failure{Reason: transfer.ReasonNotAPackage, Message: `OVA, member "../../etc/cron.d/a": has a name that is not accepted; rename it to at most 255 letters, digits, dots, hyphens and underscores, without directories, and change the descriptor and the manifest accordingly`}},
+			transfer.Failure{Reason: transfer.ReasonNotAPackage, Message: `OVA, member "../../etc/cron.d/a": has a name that is not accepted: an OVA has no folders, and names of at most 255 bytes without control characters; pack it again without the folder`}},
 		"a symbolic link": {named(tar.Header{Name: "a", Linkname: "/etc/passwd", Typeflag: tar.TypeSymlink}), nil,
 			transfer.Failure{Reason: transfer.ReasonNotAPackage, Message: `OVA, member "a": is a symbolic link; an OVA contains regular files only`}},
 		"too many disks": {nil, func(_ *site, task *transfer.Task) { task.Limits.Disks = 1 },

@@ -2,6 +2,7 @@ package packing
 
 import (
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/vmstencil/stencil/disk"
@@ -11,20 +12,60 @@ import (
 // formatURIs are what the URIs of formats begin with. There is no registry of them; these are those that products write.
 var formatURIs = map[string]disk.Format{
 	ovf.FormatVMDK: disk.VMDK,
-	ovf.FormatISO:  disk.Raw,
+	// Of VMware Workstation, of early versions of ovftool, and of oVirt.
+	"http://www.vmware.com/specifications/vmdk.html": disk.VMDK,
+	ovf.FormatISO: disk.Raw,
 	"http://www.microsoft.com/technet/virtualserver/downloads/vhdspec.mspx": disk.VHD,
 	"http://www.gnome.org/~markmc/qcow-image-format.html":                   disk.QCOW2,
 }
 
-// Format returns the format of a disk by its URI in the descriptor. An ISO image may have none.
-func Format(uri string, cdrom bool) (disk.Format, error) {
-	if uri == "" && cdrom {
+// extensions are the formats of files of which nothing else says the format.
+var extensions = map[string]disk.Format{".vmdk": disk.VMDK, ".vhd": disk.VHD, ".vhdx": disk.VHDX, ".qcow2": disk.QCOW2}
+
+// URI returns what the descriptor of a disk of this format has; empty for raw disks, which have none.
+func URI(format disk.Format) string {
+	switch format {
+	case disk.VMDK:
+		return ovf.FormatVMDK
+	case disk.VHD:
+		return "http://www.microsoft.com/technet/virtualserver/downloads/vhdspec.mspx"
+	case disk.QCOW2:
+		return "http://www.gnome.org/~markmc/qcow-image-format.html"
+	case disk.VHDX:
+		return string(disk.VHDX)
+	}
+	return ""
+}
+
+// Format returns the format of a disk: that of the start of its content, or else of the URI in the descriptor, or else of the extension of the file. What says none
+// of it is raw, as is an ISO image in any case. start is empty if the content is not known.
+func Format(uri, file string, cdrom bool, start []byte) (disk.Format, error) {
+	if cdrom {
 		return disk.Raw, nil
+	}
+	if format := disk.Magic(start); format != "" {
+		return format, nil
+	}
+	if format, known := byURI(uri); known {
+		return format, nil
+	}
+	if uri != "" {
+		return "", fmt.Errorf("the format %q is not supported: VMDK, VHD, VHDX, qcow2, raw and ISO are", uri)
+	}
+	if format, known := extensions[strings.ToLower(path.Ext(file))]; known {
+		return format, nil
+	}
+	return disk.Raw, nil
+}
+
+func byURI(uri string) (disk.Format, bool) {
+	if uri == string(disk.VHDX) {
+		return disk.VHDX, true
 	}
 	for known, format := range formatURIs {
 		if uri == known || strings.HasPrefix(uri, known+"#") {
-			return format, nil
+			return format, true
 		}
 	}
-	return "", fmt.Errorf("the format %q is not supported: VMDK, VHD, qcow2 and ISO are", uri)
+	return "", false
 }

@@ -42,6 +42,7 @@ func match(pattern string, family family, preference string) rule {
 // rules are applied to VMware's and VirtualBox's identifiers and to descriptions, in lower case and without anything but letters, digits and
 // dots. The first one that matches applies.
 var rules = []rule{
+	match(`solaris|sunos|freebsd|netbsd|openbsd`, familyOther, ""),
 	match(`win(dows)?server2025|windows2022srvnext|windows2025|2k25`, familyWindows, "windows.2k25"),
 	match(`win(dows)?server2022|windows2019srvnext|windows2022|2k22`, familyWindows, "windows.2k22"),
 	match(`win(dows)?server2019|windows2019srv|windows2019|2k19`, familyWindows, "windows.2k19"),
@@ -78,14 +79,19 @@ var cim = map[int]rule{
 	58: {family: familyWindows}, 67: {family: familyWindows}, 69: {family: familyWindows}, 70: {family: familyWindows}, 71: {family: familyWindows}, 73: {family: familyWindows}, 74: {family: familyWindows},
 	76: {family: familyWindows}, 77: {family: familyWindows}, 103: {family: familyWindows}, 105: {family: familyWindows}, 111: {family: familyWindows}, 112: {family: familyWindows}, 113: {family: familyWindows},
 	114: {family: familyWindows}, 115: {family: familyWindows},
+	// Solaris, SunOS, FreeBSD, NetBSD, GNU Hurd, Open UNIX, OpenBSD, z/OS.
+	29: {family: familyOther}, 30: {family: familyOther}, 42: {family: familyOther}, 43: {family: familyOther}, 44: {family: familyOther}, 64: {family: familyOther}, 65: {family: familyOther},
+	68: {family: familyOther}, 78: {family: familyOther}, 81: {family: familyOther},
 }
 
 var beside = regexp.MustCompile(`[^a-z0-9.]+`)
 
-// guestOf evaluates VMware's identifier first, then VirtualBox's, the description, and the number, because the first ones are more specific.
+// guestOf evaluates VMware's identifier first, then VirtualBox's, the description, and the number, because the first ones are more specific. A description is free
+// text: it does not override the family that the number has.
 func guestOf(os ovf.OperatingSystem) guest {
 	g := guest{source: "unknown", family: familyOther}
-	for _, text := range []string{os.VMware, os.VirtualBox, os.Description} {
+	byNumber, numbered := cim[os.ID]
+	for i, text := range []string{os.VMware, os.VirtualBox, os.Description} {
 		if text == "" {
 			continue
 		}
@@ -97,13 +103,13 @@ func guestOf(os ovf.OperatingSystem) guest {
 			g.architecture = "arm64"
 			lower = strings.TrimPrefix(lower, "arm-")
 		}
-		if rule, found := find(beside.ReplaceAllString(lower, "")); found {
+		if rule, found := find(beside.ReplaceAllString(lower, "")); found && (i < 2 || !numbered || rule.family == byNumber.family) {
 			g.source, g.family, g.preference = text, rule.family, rule.preference
 			return g
 		}
 	}
-	if rule, found := cim[os.ID]; found {
-		g.family, g.preference = rule.family, rule.preference
+	if numbered {
+		g.family, g.preference = byNumber.family, byNumber.preference
 		if g.source == "unknown" {
 			g.source = "number " + strconv.Itoa(os.ID)
 		}

@@ -54,6 +54,9 @@ func (s *system) domain() (map[string]any, error) {
 			s.note(ActionDropped, title(item), "reservation, limit and weight; the cluster's overcommitment applies")
 		}
 	}
+	if memory == 0 && s.options.Instancetype == "" {
+		return nil, fmt.Errorf("it declares no memory in configuration %q: choose another configuration, or the name of an instance type, which has one (--instancetype-name, spec.instancetype)", s.configuration)
+	}
 	if memory < leastMemory && s.options.Instancetype == "" {
 		return nil, fmt.Errorf("it has %d bytes of memory in configuration %q; want at least 1 MiB", memory, s.configuration)
 	}

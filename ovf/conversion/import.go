@@ -50,6 +50,22 @@ type system struct {
 	repeats int64
 }
 
+// Warnings returns the warnings of an envelope as notes.
+func Warnings(e *ovf.Envelope) (notes []Note) {
+	for _, w := range e.Warnings {
+		source := w.Path
+		if w.Line > 0 {
+			source += fmt.Sprintf(" (line %d)", w.Line)
+		}
+		action := ActionWarning
+		if w.Dropped {
+			action = ActionDropped
+		}
+		notes = append(notes, Note{action, source, w.Message})
+	}
+	return notes
+}
+
 // Import converts an envelope. It fails if an option does not fit the envelope, and if a system has no memory, or disks that are
 // differences to others.
 func Import(e *ovf.Envelope, options Options) (*Plan, error) {
@@ -57,9 +73,7 @@ func Import(e *ovf.Envelope, options Options) (*Plan, error) {
 		return nil, err
 	}
 	plan := &Plan{}
-	for _, w := range e.Warnings {
-		plan.Notes = append(plan.Notes, Note{ActionWarning, fmt.Sprintf("%s (line %d)", w.Path, w.Line), w.Message})
-	}
+	plan.Notes = Warnings(e)
 	if options.Template != nil {
 		restored, err := restore(e, &options)
 		if err != nil {

@@ -102,6 +102,10 @@ func (s *system) model(item *ovf.Item) string {
 	case strings.HasPrefix(subType, "pcnet"):
 		return "pcnet"
 	}
+	// oVirt has numbers: https://github.com/oVirt/ovirt-engine, enumeration VmInterfaceType.
+	if model, found := map[string]string{"0": "rtl8139", "1": "rtl8139", "2": "e1000", "3": "virtio"}[subType]; found {
+		return model
+	}
 	model := "e1000e"
 	if s.os.family == familyLinux {
 		model = "virtio"

@@ -6,8 +6,9 @@ import (
 	"crypto"
 	"fmt"
 	"io"
+	"maps"
 	"path"
-	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/vmstencil/stencil/ovf"
@@ -15,9 +16,6 @@ import (
 
 // blockSize is the unit in which tar archives are organized.
 const blockSize = 512
-
-// memberName is stricter than the format: such a name is a single path element everywhere, and no option of a command.
-var memberName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
 // kinds are the types of tar entries in messages.
 var kinds = map[byte]string{
@@ -45,7 +43,9 @@ type contents struct {
 	// expected are the members that the descriptor refers to, once it was read.
 	expected map[string]slot
 	lower    map[string]string
-	digests  map[string]digests
+	// dropped are members that the descriptor does not refer to.
+	dropped []string
+	digests map[string]digests
 	// skipDigests is set if digests are not compared.
 	skipDigests bool
 }
@@ -56,7 +56,7 @@ func newContents() *contents {
 
 // admit checks the header of an entry.
 func (c *contents) admit(header *tar.Header) (Member, error) {
-	name := header.Name
+	name, accepted := cleaned(header.Name)
 	if header.Typeflag != tar.TypeReg {
 		kind, found := kinds[header.Typeflag]
 		if !found {
@@ -70,8 +70,8 @@ func (c *contents) admit(header *tar.Header) (Member, error) {
 		}
 	}
 	switch {
-	case !memberName.MatchString(name) || len(name) > MaxNameBytes:
-		return Member{}, fail(name, "has a name that is not accepted; rename it to at most %d letters, digits, dots, hyphens and underscores, without directories, and change the descriptor and the manifest accordingly", MaxNameBytes)
+	case !accepted:
+		return Member{}, fail(header.Name, "has a name that is not accepted: an OVA has no folders, and names of at most %d bytes without control characters; pack it again without the folder", MaxNameBytes)
 	case c.lower[strings.ToLower(name)] != "":
 		return Member{}, fail(name, "has the same name as the member %s", shown(c.lower[strings.ToLower(name)]))
 	case len(c.members) == MaxMembers:
@@ -86,6 +86,9 @@ func (c *contents) admit(header *tar.Header) (Member, error) {
 // metadata reads a descriptor, manifest or certificate. It returns false if the member is another file.
 func (c *contents) metadata(member Member, r io.Reader) (bool, error) {
 	extension := strings.TrimPrefix(path.Ext(strings.ToLower(member.Name)), ".")
+	if strings.HasPrefix(member.Name, appleDouble) {
+		return false, nil
+	}
 	var name *string
 	limit := int64(MaxManifestBytes)
 	switch extension {
@@ -126,13 +129,16 @@ func (c *contents) metadata(member Member, r io.Reader) (bool, error) {
 	return true, err
 }
 
+// appleDouble begins the names of files in which macOS packs attributes of others.
+const appleDouble = "._"
+
 // expect indexes the members that hold the files of the descriptor.
 func (c *contents) expect() error {
 	c.expected = map[string]slot{}
 	for i := range c.envelope.Files {
 		f := &c.envelope.Files[i]
-		if !memberName.MatchString(f.Href) || len(f.Href) > MaxNameBytes-len(".000000000") {
-			return fail(c.descriptorName, "refers to the file %s; an OVA contains all of its files, with names of letters, digits, dots, hyphens and underscores", shown(f.Href))
+		if name, accepted := cleaned(f.Href); !accepted || len(name) > MaxNameBytes-len(".000000000") {
+			return fail(c.descriptorName, "refers to the file %s; an OVA contains all of its files, without folders", shown(f.Href))
 		}
 		all := parts(f)
 		if len(c.expected)+len(all) > MaxMembers {
@@ -145,7 +151,22 @@ func (c *contents) expect() error {
 			c.expected[part.name] = slot{f, all[number:]}
 		}
 	}
+	for name, slot := range maps.Clone(c.expected) {
+		// A file that is named so literally comes first.
+		if other := decoded(name); other != "" && c.expected[other].file == nil {
+			c.expected[other] = slot
+		}
+	}
 	return nil
+}
+
+// member returns the member of a part, which may have the decoded name.
+func (c *contents) member(name string) (Member, bool) {
+	member, found := c.members[name]
+	if !found {
+		member, found = c.members[decoded(name)]
+	}
+	return member, found
 }
 
 // slot is what a member holds: a file from one of its parts on.
@@ -168,12 +189,13 @@ type part struct {
 
 // parts returns the members of a file.
 func parts(f *ovf.File) []part {
+	name, _ := cleaned(f.Href)
 	if f.ChunkSize == 0 {
-		return []part{{f.Href, f.Size}}
+		return []part{{name, f.Size}}
 	}
 	var all []part
 	for left := f.Size; left > 0 || len(all) == 0; left -= f.ChunkSize {
-		all = append(all, part{fmt.Sprintf("%s.%09d", f.Href, len(all)), min(left, f.ChunkSize)})
+		all = append(all, part{fmt.Sprintf("%s.%09d", name, len(all)), min(left, f.ChunkSize)})
 	}
 	return all
 }
@@ -185,7 +207,7 @@ func (c *contents) checkReferences() error {
 	}
 	for i := range c.envelope.Files {
 		for _, part := range parts(&c.envelope.Files[i]) {
-			member, found := c.members[part.name]
+			member, found := c.member(part.name)
 			switch {
 			case !found:
 				return fail("", "the descriptor refers to the file %s, which is missing; the OVA may be truncated", shown(part.name))
@@ -196,18 +218,28 @@ func (c *contents) checkReferences() error {
 	}
 	for name := range c.members {
 		if _, found := c.expected[name]; !found && name != c.descriptorName && name != c.manifestName && name != c.certificateName {
-			return unreferenced(name)
+			c.dropped = append(c.dropped, name)
 		}
+	}
+	slices.Sort(c.dropped)
+	for _, name := range c.dropped {
+		c.warn("file "+name, "the descriptor does not refer to it", true)
+	}
+	if c.manifest != nil && c.manifest.own(c.manifestName) {
+		c.warn(c.manifestName, "its line about itself, which can never be right, is ignored", false)
 	}
 	return c.checkManifest()
 }
 
-func sizeDiffers(member Member, part part) error {
-	return fail(member.Name, "has %d bytes, and %d according to the descriptor", member.Size, part.size)
+// warn adds a warning about the archive to those about the descriptor.
+func (c *contents) warn(what, message string, dropped bool) {
+	if len(c.envelope.Warnings) < ovf.MaxWarnings {
+		c.envelope.Warnings = append(c.envelope.Warnings, ovf.Warning{Path: what, Message: message, Dropped: dropped})
+	}
 }
 
-func unreferenced(name string) error {
-	return fail(name, "is not referred to by the descriptor; remove it")
+func sizeDiffers(member Member, part part) error {
+	return fail(member.Name, "has %d bytes, and %d according to the descriptor", member.Size, part.size)
 }
 
 // checkManifest compares the members with the entries of the manifest, without their digests.
@@ -219,12 +251,12 @@ func (c *contents) checkManifest() error {
 		return nil
 	}
 	for name := range c.members {
-		if _, found := c.manifest.entries[name]; !found && name != c.manifestName && name != c.certificateName {
+		if _, found := c.manifest.Entry(name); !found && name != c.manifestName && name != c.certificateName && !slices.Contains(c.dropped, name) {
 			return fail(c.manifestName, "has no digest of the member %s", shown(name))
 		}
 	}
 	for name := range c.manifest.entries {
-		if _, found := c.members[name]; !found {
+		if _, found := c.member(name); !found {
 			return fail(c.manifestName, "has a digest of %s, which the OVA does not contain; it may be truncated", shown(name))
 		}
 	}
@@ -236,8 +268,8 @@ func (c *contents) checkDigest(name string) error {
 	if c.manifest == nil || c.skipDigests {
 		return nil
 	}
-	entry, found := c.manifest.entries[name]
-	if !found {
+	entry, found := c.manifest.Entry(name)
+	if !found || name == c.manifestName {
 		return nil
 	}
 	computed := c.digests[name]

@@ -5,9 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/ulikunitz/xz"
+
+	"github.com/vmstencil/stencil/ovf"
 )
+
+// gzipMagic begins what gzip has compressed.
+const gzipMagic = "\x1f\x8b"
+
+// isPackedDisk reports whether a file is a disk that is compressed with gzip, and the descriptor does not say so. No format of disks begins like that.
+func isPackedDisk(e *ovf.Envelope, f *ovf.File, start []byte) bool {
+	return f.Compression == "" && string(start) == gzipMagic && slices.ContainsFunc(e.Disks, func(d ovf.Disk) bool { return d.FileRef == f.ID })
+}
+
+// packed corrects the compression of a disk by its first bytes.
+func (c *contents) packed(f *ovf.File, start []byte) {
+	if isPackedDisk(c.envelope, f, start) {
+		f.Compression = "gzip"
+		c.warn("file "+f.Href, "it is compressed with gzip, and the descriptor does not say so", false)
+	}
+}
 
 // expand decompresses a file. The reader fails when more than limit bytes are read.
 func expand(name, compression string, r io.Reader, limit int64) (io.Reader, error) {

@@ -2,8 +2,8 @@
 // and a signature of the manifest (DMTF DSP0243, OVF package).
 //
 // [Open] gives random access to an OVA in a file; [NewReader] reads an OVA of which every byte passes once, such as a download. Both accept the
-// descriptor at any position. Members are never written to paths: callers receive their bytes. Only regular files are accepted, with unique names of
-// letters, digits, dots, hyphens and underscores, that the descriptor refers to.
+// descriptor at any position. Members are never written to paths: callers receive their bytes. Only regular files are accepted, with unique names
+// without folders. What the descriptor does not refer to is dropped, with a warning.
 //
 // [NewWriter] writes OVAs in one pass, the descriptor first and the manifest last, and [Size] returns their size before anything is written.
 // [Sign] adds a signature to an existing OVA.

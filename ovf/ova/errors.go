@@ -29,6 +29,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // ErrNoManifest is returned when digests are to be verified and the OVA has none.
 var ErrNoManifest = errors.New("OVA: contains no manifest, so its content cannot be verified; create the OVA with a manifest, or import it without verification")
 
+// errPacked is for an archive that is compressed as a whole.
+var errPacked = &Error{Message: "is compressed with gzip as a whole: gunzip it"}
+
 // ErrDigest is the cause of an Error about a member whose digest is not the one of the manifest.
 var ErrDigest = errors.New("the digest differs")
 

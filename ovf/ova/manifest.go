@@ -16,12 +16,13 @@ import (
 
 // Manifest lists the digests of the members.
 type Manifest struct {
-	entries map[string]ManifestEntry
+	// entries are by the names of the manifest; decoded are those of names that are percent-encoded, by what they mean.
+	entries, decoded map[string]ManifestEntry
 }
 
 // ManifestEntry is the digest of a member.
 type ManifestEntry struct {
-	// Hash is SHA-1, SHA-256 or SHA-512.
+	// Hash is SHA-1, SHA-256, SHA-384 or SHA-512.
 	Hash   crypto.Hash
 	Digest []byte
 }
@@ -29,7 +30,16 @@ type ManifestEntry struct {
 // Entry returns the digest of a member.
 func (m *Manifest) Entry(name string) (ManifestEntry, bool) {
 	entry, found := m.entries[name]
+	if !found {
+		entry, found = m.decoded[name]
+	}
 	return entry, found
+}
+
+// own reports whether the manifest has a digest of itself.
+func (m *Manifest) own(name string) bool {
+	_, found := m.Entry(name)
+	return found
 }
 
 // Weak reports whether a digest is SHA-1, for which a different content with the same digest can be made.
@@ -43,7 +53,7 @@ func (m *Manifest) Weak() bool {
 }
 
 // hashes are the accepted algorithms by the name of the format.
-var hashes = map[string]crypto.Hash{"SHA1": crypto.SHA1, "SHA256": crypto.SHA256, "SHA512": crypto.SHA512}
+var hashes = map[string]crypto.Hash{"SHA1": crypto.SHA1, "SHA256": crypto.SHA256, "SHA384": crypto.SHA384, "SHA512": crypto.SHA512}
 
 // spellings replaces the names that OpenSSL 3 prints, and for signatures, by those of the format.
 var spellings = strings.NewReplacer("RSA-", "", "SHA2-", "SHA", "SHA-", "SHA")
@@ -58,7 +68,7 @@ func hashName(h crypto.Hash) string {
 }
 
 // digestLine is a line of a manifest. The format has no space but the one after the equals sign; OpenSSL and some exporters write others.
-var digestLine = regexp.MustCompile(`^\s*([A-Za-z0-9-]+)\s*\(([^()]*)\)\s*=\s*([0-9A-Fa-f]+)\s*$`)
+var digestLine = regexp.MustCompile(`^\s*([A-Za-z0-9-]+)\s*\((.*)\)\s*=\s*([0-9A-Fa-f]+)\s*$`)
 
 // parseLine parses a line of a manifest or the first line of a certificate file.
 func parseLine(line string) (name string, h crypto.Hash, value []byte, err error) {
@@ -68,7 +78,7 @@ func parseLine(line string) (name string, h crypto.Hash, value []byte, err error
 	}
 	h, found := hashes[spellings.Replace(strings.ToUpper(match[1]))]
 	if !found {
-		return "", 0, nil, fmt.Errorf("has the algorithm %s; want SHA1, SHA256 or SHA512", shown(match[1]))
+		return "", 0, nil, fmt.Errorf("has the algorithm %s; want SHA1, SHA256, SHA384 or SHA512", shown(match[1]))
 	}
 	if value, err = hex.DecodeString(match[3]); err != nil {
 		return "", 0, nil, fmt.Errorf("has an odd number of digits")
@@ -77,9 +87,9 @@ func parseLine(line string) (name string, h crypto.Hash, value []byte, err error
 }
 
 func parseManifest(file string, raw []byte) (*Manifest, error) {
-	m := &Manifest{entries: map[string]ManifestEntry{}}
+	m := &Manifest{entries: map[string]ManifestEntry{}, decoded: map[string]ManifestEntry{}}
 	number := 0
-	for line := range bytes.Lines(raw) {
+	for line := range bytes.Lines(bytes.TrimPrefix(raw, []byte("\ufeff"))) {
 		number++
 		text := strings.TrimRight(string(line), "\r\n")
 		if strings.TrimSpace(text) == "" {
@@ -94,10 +104,14 @@ func parseManifest(file string, raw []byte) (*Manifest, error) {
 		case len(m.entries) == MaxMembers:
 			return nil, fail(file, "has more than %d digests", MaxMembers)
 		}
+		name, _ = cleaned(name)
 		if _, found := m.entries[name]; found {
 			return nil, fail(file, "line %d is the second digest of %s", number, shown(name))
 		}
 		m.entries[name] = ManifestEntry{h, digest}
+		if other := decoded(name); other != "" {
+			m.decoded[other] = ManifestEntry{h, digest}
+		}
 	}
 	if len(m.entries) == 0 {
 		return nil, fail(file, "contains no digest")
@@ -115,7 +129,7 @@ type hasher map[crypto.Hash]hash.Hash
 func newHasher(m *Manifest, name string) hasher {
 	h := hasher{crypto.SHA256: crypto.SHA256.New()}
 	if m != nil {
-		if entry, found := m.entries[name]; found {
+		if entry, found := m.Entry(name); found {
 			h[entry.Hash] = entry.Hash.New()
 		}
 		return h

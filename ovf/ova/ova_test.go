@@ -158,7 +158,7 @@ func TestWritersRejectWhatTheyCannotWrite(t *testing.T) {
 		name     string
 		want     string
 	}{
-		"a path":            {envelope(), "../vm", `writing an OVA: OVA, member "../vm.ovf": has a name that is not accepted; rename it to at most 255 letters, digits, dots, hyphens and underscores, without directories, and change the descriptor and the manifest accordingly`},
+		"a path":            {envelope(), "../vm", `writing an OVA: OVA, member "../vm.ovf": has a name that is not accepted: an OVA has no folders, and names of at most 255 bytes without control characters; pack it again without the folder`},
 		"no size":           {envelope(ovf.File{ID: "1", Href: "a", Size: -1}), "vm", `writing an OVA: the file "a" has no size in the envelope`},
 		"a metadata name":   {envelope(ovf.File{ID: "1", Href: "VM.mf"}), "vm", `writing an OVA: OVA, member "VM.mf": has the same name as the member "vm.mf"`},
 		"no valid envelope": {&ovf.Envelope{}, "vm", "encoding the OVF descriptor: the envelope is not valid: OVF descriptor, line 2, Envelope: contains no VirtualSystem"},

@@ -25,6 +25,10 @@ func Open(r io.ReaderAt, size int64) (*Package, error) {
 	archive := tar.NewReader(section)
 	p := &Package{contents: newContents(), in: r}
 	end, last := int64(0), ""
+	start := make([]byte, len(gzipMagic))
+	if _, err := section.ReadAt(start, 0); err == nil && string(start) == gzipMagic {
+		return nil, errPacked
+	}
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -55,6 +59,13 @@ func Open(r io.ReaderAt, size int64) (*Package, error) {
 	if err := p.contents.checkReferences(); err != nil {
 		return nil, err
 	}
+	for i := range p.contents.envelope.Files {
+		f := &p.contents.envelope.Files[i]
+		start := make([]byte, len(gzipMagic))
+		// A file that is too short, or cannot be read, is found when it is.
+		_, _ = p.Raw(f).ReadAt(start, 0)
+		p.contents.packed(f, start)
+	}
 	return p, nil
 }
 
@@ -84,7 +95,7 @@ func (p *Package) Raw(f *ovf.File) *io.SectionReader {
 	var joined chunks
 	at := int64(0)
 	for _, part := range parts(f) {
-		member := p.contents.members[part.name]
+		member, _ := p.contents.member(part.name)
 		joined = append(joined, chunk{at, member.Size, io.NewSectionReader(p.in, member.offset, member.Size)})
 		at += member.Size
 	}

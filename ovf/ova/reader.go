@@ -32,6 +32,8 @@ type Entry struct {
 	File *ovf.File
 
 	reader *Reader
+	// start are bytes that were read ahead.
+	start []byte
 	// at is the name of the current chunk, or of the only one.
 	at string
 	// rest are the chunks that follow.
@@ -48,8 +50,8 @@ func NewReader(r io.Reader) *Reader {
 func (r *Reader) SkipDigests() { r.contents.skipDigests = true }
 
 // Next returns the next file, in the order of the archive. What was not read of the previous one is skipped. The descriptor, the manifest and the
-// certificate are not returned; see Envelope. At the end of the archive, Next returns io.EOF if all files of the descriptor were there, nothing
-// else was, and all digests match the manifest, if there is one. Before that, nothing that was read is verified: discard it after any other error.
+// certificate are not returned; see Envelope. At the end of the archive, Next returns io.EOF if all files of the descriptor were there, and
+// all digests match the manifest, if there is one. Before that, nothing that was read is verified: discard it after any other error.
 func (r *Reader) Next() (*Entry, error) {
 	if r.err == nil {
 		var entry *Entry
@@ -76,7 +78,9 @@ func (r *Reader) next() (*Entry, error) {
 		if isMetadata {
 			continue
 		}
-		return r.entry()
+		if entry, err := r.entry(); entry != nil || err != nil {
+			return entry, err
+		}
 	}
 }
 
@@ -86,6 +90,9 @@ func (r *Reader) advance() error {
 		return err
 	}
 	header, err := r.archive.Next()
+	if err != nil && r.member.Name == "" && string(r.in.start) == gzipMagic {
+		return errPacked
+	}
 	if errors.Is(err, io.EOF) {
 		if r.in.n < r.end+blockSize {
 			return fail("", "is truncated: its end mark is missing; transfer it again")
@@ -138,7 +145,7 @@ func (m memberReader) Read(p []byte) (int, error) {
 	return n, io.EOF
 }
 
-// entry finds the file of the current member.
+// entry finds the file of the current member. It returns nil if the descriptor does not refer to it.
 func (r *Reader) entry() (*Entry, error) {
 	e := &Entry{Member: r.member, reader: r, at: r.member.Name}
 	if r.contents.envelope == nil {
@@ -147,13 +154,20 @@ func (r *Reader) entry() (*Entry, error) {
 	slot, found := r.contents.expected[r.member.Name]
 	switch {
 	case !found:
-		return nil, unreferenced(r.member.Name)
+		return nil, nil
 	case !slot.isFirst():
 		return nil, fail(r.member.Name, "is not in order: chunks must follow each other in a stream; read the OVA from a file, or convert it")
 	case slot.parts[0].size >= 0 && slot.parts[0].size != r.member.Size:
 		return nil, sizeDiffers(r.member, slot.parts[0])
 	}
 	e.File, e.rest = slot.file, slot.parts[1:]
+	start := make([]byte, len(gzipMagic))
+	n, err := io.ReadFull(memberReader{r}, start)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, err
+	}
+	e.start = start[:n]
+	r.contents.packed(e.File, e.start)
 	return e, nil
 }
 
@@ -163,6 +177,11 @@ func (e *Entry) Read(p []byte) (int, error) {
 	r := e.reader
 	if e.at != r.member.Name {
 		return 0, fail(e.Member.Name, "is read after the next member")
+	}
+	if len(e.start) > 0 && r.err == nil {
+		n := copy(p, e.start)
+		e.start = e.start[n:]
+		return n, nil
 	}
 	for r.err == nil {
 		n, err := memberReader{r}.Read(p)
@@ -195,10 +214,12 @@ func (e *Entry) chunk() {
 		r.err = fail(next.name, "is missing after the chunk before it; the OVA may be truncated")
 	case err != nil:
 		r.err = err
-	case r.member.Name != next.name:
+	case !SameFile(r.member.Name, next.name):
 		r.err = fail(r.member.Name, "is not in order: the chunk %s must come here; read the OVA from a file, or convert it", shown(next.name))
 	case r.member.Size != next.size:
 		r.err = sizeDiffers(r.member, next)
+	default:
+		e.at = r.member.Name
 	}
 }
 
@@ -248,10 +269,15 @@ func (r *Reader) VerifySignature(roots *x509.CertPool, now time.Time) (*x509.Cer
 type counter struct {
 	in io.Reader
 	n  int64
+	// start are the first bytes.
+	start []byte
 }
 
 func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.in.Read(p)
 	c.n += int64(n)
+	if missing := len(gzipMagic) - len(c.start); missing > 0 {
+		c.start = append(c.start, p[:min(n, missing)]...)
+	}
 	return n, err
 }

@@ -176,15 +176,20 @@ func (c *converting) write(ctx context.Context, o *opened, plan *conversion.Plan
 // disk writes the raw disk of a file of the package.
 func (c *converting) disk(ctx context.Context, o *opened, d conversion.Disk) (err error) {
 	wrong := func(err error) error { return cli.Usage(fmt.Errorf("%s: %w", d.File, err)) }
-	format, err := packing.Format(d.Format, d.CDROM)
-	if err != nil {
-		return wrong(err)
-	}
 	content, closeContent, err := c.content(ctx, o.pkg, file(o.envelope, d.File))
 	if err != nil {
 		return wrong(err)
 	}
 	defer func() { err = errors.Join(err, closeContent()) }()
+	start := make([]byte, disk.MagicBytes)
+	n, err := content.ReadAt(start, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return wrong(err)
+	}
+	format, err := packing.Format(d.Format, d.File, d.CDROM, start[:n])
+	if err != nil {
+		return wrong(err)
+	}
 	image, err := formats.Open(content, content.Size(), format)
 	if err != nil {
 		return wrong(err)

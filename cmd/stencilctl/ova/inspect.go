@@ -121,6 +121,7 @@ func (o *opened) report(path string, options conversion.Options) (*report, error
 			found.Manifest = &manifest{Weak: present.Weak()}
 		}
 	}
+	o.examine()
 	var err error
 	if options.Template, err = o.template(conversion.EmbeddedFile(o.envelope), conversion.MaxTemplateBytes); err == nil {
 		found.Plan, err = conversion.Import(o.envelope, options)
@@ -197,7 +198,7 @@ func disks(out io.Writer, disks []conversion.Disk, sizes map[string]int64) error
 
 // format returns the short name of the format of a disk.
 func format(disk conversion.Disk) string {
-	known, err := packing.Format(disk.Format, disk.CDROM)
+	known, err := packing.Format(disk.Format, disk.File, disk.CDROM, nil)
 	switch {
 	case err != nil:
 		return disk.Format

@@ -241,6 +241,63 @@ func TestConvertWritesTemplatesAndRawDisks(t *testing.T) {
 	}
 }
 
+// TestTheContentOfADiskCounts has descriptors that say something else than the content of the disk, which is a VMDK. All three commands say so.
+func TestTheContentOfADiskCounts(t *testing.T) {
+	vmdk, want := image(t), content()
+	for name, tc := range map[string]struct {
+		attributes, format string
+		size               int64
+		stored             []byte
+		warning            string
+	}{
+		"no format":                        {"", "", capacity, vmdk, ""},
+		"the format of VMware Workstation": {"", "http://www.vmware.com/specifications/vmdk.html#sparse", capacity, vmdk, ""},
+		"an unknown format":                {"", "http://example.com/format", capacity, vmdk, "file web-disk1.vmdk: it is vmdk by its content, and the descriptor says otherwise"},
+		"another format":                   {"", "http://www.gnome.org/~markmc/qcow-image-format.html", capacity, vmdk, "file web-disk1.vmdk: it is vmdk by its content, and the descriptor says otherwise"},
+		"a smaller disk":                   {"", ovf.FormatVMDKStream, capacity / 2, vmdk, "file web-disk1.vmdk: the disk has 8388608 bytes, and 4194304 according to the descriptor: it gets the larger size"},
+		"compressed without saying so":     {"", ovf.FormatVMDKStream, capacity, packed(t, vmdk), "file web-disk1.vmdk: it is compressed with gzip, and the descriptor does not say so"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, folder := pack(t, tc.attributes, tc.format, tc.size, tc.stored), filepath.Join(t.TempDir(), "out")
+			for _, arguments := range [][]string{{"inspect", path}, {"validate", path}, {"convert", path, "--output-folder", folder}} {
+				code, out, messages := run(t.Context(), arguments...)
+				if said := strings.Contains(out+messages, "warning: "); code != cli.ExitOK || said != (tc.warning != "") || !strings.Contains(out+messages, tc.warning) {
+					t.Errorf("%s: exit code %d\n%s%s", arguments[0], code, out, messages)
+				}
+			}
+			got, err := os.ReadFile(filepath.Join(folder, "web-disk0.raw"))
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("the disk has %d bytes, want %d (%v)", len(got), len(want), err)
+			}
+			template, err := os.ReadFile(filepath.Join(folder, "web.yaml"))
+			if err != nil || !strings.Contains(string(template), "storage: 8Mi") {
+				t.Errorf("%v\n%s", err, template)
+			}
+		})
+	}
+	unreadable := pack(t, "", ovf.FormatVMDKStream, capacity, []byte("no image"))
+	for _, command := range []string{"inspect", "validate"} {
+		const want = "warning: file web-disk1.vmdk: it cannot be converted: vmdk"
+		if code, out, messages := run(t.Context(), command, unreadable); code != cli.ExitOK || !strings.Contains(out+messages, want) {
+			t.Errorf("%s: exit code %d\n%s%s", command, code, out, messages)
+		}
+	}
+}
+
+// packed compresses with gzip.
+func packed(t *testing.T, content []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
 // TestWhatIsWrongIsReported has everything that can be wrong with the files and the flags. Nothing may be left.
 func TestWhatIsWrongIsReported(t *testing.T) {
 	good := web(t)
@@ -280,10 +337,9 @@ func TestWhatIsWrongIsReported(t *testing.T) {
 		"convert, no manifest":              {convert(bare, "--verify", "Require"), cli.ExitUsage, "contains no manifest"},
 		"convert, not signed":               {convert(good, "--ca", certificate), cli.ExitUsage, "not signed"},
 		"convert, signed and skip":          {convert(good, "--ca", certificate, "--verify", "Skip"), cli.ExitUsage, "--ca needs the digests: --verify must not be Skip"},
-		"convert, a larger disk":            {convert(pack(t, "", ovf.FormatVMDKStream, capacity/2, lying)), cli.ExitUsage, "web-disk1.vmdk: the disk has 8388608 bytes, and 4194304 according to the descriptor"},
 		"convert, no VMDK":                  {convert(pack(t, "", ovf.FormatVMDKStream, capacity, []byte("no image"))), cli.ExitUsage, "web-disk1.vmdk: vmdk"},
 		"convert, a cut VMDK":               {convert(pack(t, "", ovf.FormatVMDKStream, capacity, lying[:len(lying)/2])), cli.ExitUsage, "web-disk1.vmdk: vmdk"},
-		"convert, an unknown format":        {convert(pack(t, "", "http://example.com/format", capacity, lying)), cli.ExitUsage, `web-disk1.vmdk: the format "http://example.com/format" is not supported: VMDK, VHD, qcow2 and ISO are`},
+		"convert, an unknown format":        {convert(pack(t, "", "http://example.com/format", capacity, []byte("no image"))), cli.ExitUsage, `web-disk1.vmdk: the format "http://example.com/format" is not supported: VMDK, VHD, VHDX, qcow2, raw and ISO are`},
 		"convert, a folder":                 {[]string{"convert", good, "--output-folder", filepath.Dir(good)}, cli.ExitUsage, "file exists"},
 		"convert, no gzip":                  {convert(pack(t, ` ovf:compression="gzip"`, ovf.FormatVMDKStream, capacity, lying)), cli.ExitUsage, "gzip: invalid header"},
 		"sign, the output exists":           {[]string{"sign", good, "--key", key, "--cert", certificate, "--output", exists}, cli.ExitUsage, exists + " exists"},

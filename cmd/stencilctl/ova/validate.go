@@ -13,6 +13,7 @@ import (
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/files"
+	"github.com/vmstencil/stencil/ovf/conversion"
 	"github.com/vmstencil/stencil/ovf/ova"
 )
 
@@ -33,6 +34,8 @@ type validity struct {
 	Members int `json:"members"`
 	// Weak is set if a digest is SHA-1.
 	Weak bool `json:"weak"`
+	// Warnings are what an import would warn of: unknown content, and disks that are not what the descriptor says.
+	Warnings []string `json:"warnings,omitempty"`
 	// Signer is the subject of the certificate, empty if the signature was not verified.
 	Signer string `json:"signer,omitempty"`
 }
@@ -81,6 +84,11 @@ func (v *validating) run(ctx context.Context, path string) (err error) {
 	result, wrong, err := verify(ctx, v.streams, path, o.pkg, roots)
 	if err != nil {
 		return err
+	}
+	o.examine()
+	for _, warning := range conversion.Warnings(o.envelope) {
+		result.Warnings = append(result.Warnings, warning.String())
+		fmt.Fprintln(v.streams.Err, warning)
 	}
 	if wrong != nil {
 		result.Problem = wrong.Error()
