@@ -32,7 +32,7 @@ type Actions interface {
 	May(ctx context.Context, requester authenticationv1.UserInfo, action permission.Action) (bool, error)
 }
 
-// created is the generation of an object whose specification nobody has changed.
+// created is the generation of an object whose specification has not been changed.
 const created = 1
 
 // Lacks returns the first of the actions that the user who created an object may not do now, as text; empty if there is none. The object orders something that Stencil
