@@ -70,9 +70,13 @@ func (s *system) parameter(p *property) v1beta1.Parameter {
 	q := parseQualifiers(p.Qualifiers)
 	switch {
 	case p.Type == "boolean":
-		declared.Type, declared.Value = v1beta1.ParameterTypeBool, strings.ToLower(p.value)
-		if declared.Value != "true" && declared.Value != "false" {
-			declared.Value = "false"
+		declared.Type, declared.Value = v1beta1.ParameterTypeBool, "false"
+		switch strings.ToLower(p.value) {
+		case "true", "1":
+			declared.Value = "true"
+		case "false", "0", "":
+		default:
+			s.note(ActionWarning, "property "+p.key, "its default %.64q is neither true nor false, and becomes false", p.value)
 		}
 	case strings.HasPrefix(p.Type, "uint") || strings.HasPrefix(p.Type, "sint"):
 		s.integer(p, &declared, q)
@@ -135,8 +139,10 @@ func (s *system) text(p *property, declared *v1beta1.Parameter, q qualifiers) {
 	if s.delivery() == DeliveryCloudInit {
 		any = "."
 	}
-	if len(q.values) > 0 && len(q.values) <= maxEnum && !slices.ContainsFunc(q.values, func(v string) bool { return v == "" || len(v) > 1024 || strings.ContainsAny(v, unsafeInXML) }) {
-		for _, value := range q.values {
+	// The empty value is that of a parameter that is not given.
+	values := slices.DeleteFunc(slices.Clone(q.values), func(v string) bool { return v == "" })
+	if len(values) > 0 && len(values) <= maxEnum && !slices.ContainsFunc(values, func(v string) bool { return len(v) > 1024 || strings.ContainsAny(v, unsafeInXML) }) {
+		for _, value := range values {
 			if !slices.Contains(declared.Enum, value) {
 				declared.Enum = append(declared.Enum, value)
 			}
@@ -144,7 +150,7 @@ func (s *system) text(p *property, declared *v1beta1.Parameter, q qualifiers) {
 		return
 	}
 	if len(q.values) > 0 {
-		s.note(ActionWarning, "property "+p.key, "its list of values is not checked: a value is empty, too long, or contains one of %s", unsafeInXML)
+		s.note(ActionWarning, "property "+p.key, "its list of values is not checked: there is none but the empty one, or one is too long, or contains one of %s", unsafeInXML)
 	}
 	least, most := int64(0), int64(-1)
 	if q.minLength != nil {
@@ -200,6 +206,11 @@ func (s *system) defaults(p *property, declared *v1beta1.Parameter) {
 		}
 	}
 	if declared.Value != "" && !acceptable(declared) {
+		if strings.Contains(declared.Value, "\n") {
+			s.note(ActionWarning, "property "+p.key, "its default has a line break, which the value of a parameter here cannot have, and is dropped")
+			declared.Value = ""
+			return
+		}
 		s.note(ActionWarning, "property "+p.key, "its default %.64q does not satisfy its declaration, or contains one of %s, and is dropped", declared.Value, unsafeInXML)
 		declared.Value = ""
 	}

@@ -50,7 +50,7 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 		Long: `Convert OpenShift Templates to VirtualMachineTemplates, each of which must hold one VirtualMachine. Its other objects become spec.objects.
 
 They go to the standard output, and the result for each Template, with everything that is lost or changed, to standard error. Templates are in files and folders (-f), or in the cluster, where reading them takes the permission to get
-templates of template.openshift.io.
+templates of template.openshift.io. The result has no namespace, or that of -n if Templates are in files.
 
 With --sources, VirtualMachineTemplates that copy claims (spec.source.pvc) get a sourceRef to a DataSource of the same name, so that they follow
 their image. In files, all objects are printed with the DataSources. Stored templates (--stored, all of the namespace or those of
@@ -118,6 +118,9 @@ func (c *converting) run(ctx context.Context, names []string) error {
 			continue
 		}
 		lost += losses
+		if len(names) == 0 {
+			made.Namespace = c.cluster.Namespace()
+		}
 		converted = append(converted, made)
 	}
 	fmt.Fprintf(c.streams.Err, "%s: %d converted with %s, %d rejected\n",

@@ -285,8 +285,8 @@ parameters: [{name: NAME, required: true}]
 	if got.code != 0 || !strings.Contains(got.problems, "1 Template: 1 converted with 0 losses, 0 rejected\n") {
 		t.Fatalf("%+v", got)
 	}
-	// The API server accepts the output, in the same namespace.
-	if result, err := plane.Kubectl(t.Context(), nil, got.output, "create", "-f", "-"); err != nil || result.Code != 0 {
+	// The API server accepts the output, in any namespace.
+	if result, err := plane.Kubectl(t.Context(), nil, got.output, "create", "-n", namespace, "-f", "-"); err != nil || result.Code != 0 {
 		t.Fatalf("%v: %s\n%s", err, result.Stderr, got.output)
 	}
 	run(t, plane.Admin(), "process", "rhel", "-n", namespace, "--local", "-p", "NAME=web-1", "-o", "name").want(t, 0, "virtualmachine.kubevirt.io/web-1\n", "")

@@ -157,7 +157,7 @@ func (c *conversion) others(objects []any) {
 		c.object(object, at, "the object is created in the namespace of the VirtualMachine")
 	}
 	if len(objects) > 1 {
-		c.note("objects", "those besides the VirtualMachine become spec.objects: process returns them, and no VirtualMachine can refer to the template")
+		c.note("objects", "those besides the VirtualMachine become spec.objects, and are created with each VirtualMachine by the rights of its creator; kinds that the chart's value objects.resources does not list are denied")
 	}
 }
 
@@ -177,6 +177,9 @@ func (c *conversion) parameters(written any) []v1beta1.Parameter {
 			Name: scalar(object["name"]), DisplayName: scalar(object["displayName"]), Description: scalar(object["description"]),
 			Value: scalar(object["value"]), Generate: scalar(object["generate"]), From: scalar(object["from"]),
 			Required: scalar(object["required"]) == "true",
+		}
+		if p.Multiline = strings.Contains(p.Value, "\n"); p.Multiline {
+			c.note(at, "gets multiline: true, because the value of %s has a line break", p.Name)
 		}
 		for _, key := range slices.Sorted(maps.Keys(object)) {
 			if !slices.Contains([]string{"name", "displayName", "description", "value", "generate", "from", "required"}, key) {
@@ -207,7 +210,7 @@ func (c *conversion) metadata(written any, out *v1beta1.VirtualMachineTemplate) 
 		case "generateName":
 			out.GenerateName = scalar(metadata[key])
 		case "namespace":
-			out.Namespace = scalar(metadata[key])
+			c.note("metadata.namespace", "is left out: kubectl apply -n, or -n beside -f here, chooses one")
 		case "labels":
 			out.Labels = texts(metadata[key])
 		case "annotations":

@@ -39,14 +39,18 @@ func TestConvert(t *testing.T) {
 			name:     "parameters and annotations are kept",
 			template: "{apiVersion: template.openshift.io/v1, kind: Template, metadata: {name: rhel, namespace: openshift, uid: u, annotations: {openshift.io/display-name: RHEL, description: A server}, labels: {os: rhel}}, message: 'hello ${NAME}', objects: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: '${NAME}'}, spec: {running: false}}], parameters: [{name: NAME, displayName: Name, description: its name, generate: expression, from: 'rhel-[a-z0-9]{6}', required: true}, {name: CORES, value: 2}]}",
 			want: `
-metadata: {name: rhel, namespace: openshift, annotations: {openshift.io/display-name: RHEL, description: A server}, labels: {os: rhel}}
+metadata: {name: rhel, annotations: {openshift.io/display-name: RHEL, description: A server}, labels: {os: rhel}}
 spec:
   message: hello ${NAME}
   parameters:
   - {name: NAME, displayName: Name, description: its name, generate: expression, from: 'rhel-[a-z0-9]{6}', required: true}
   - {name: CORES, value: "2"}
-  virtualMachine: {apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: '${NAME}'}, spec: {running: false}}
+  virtualMachine: {apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: '${NAME}'}, spec: {runStrategy: Halted}}
 `,
+			wantNotes: []string{
+				"objects[0].spec.running: false becomes runStrategy: Halted",
+				"metadata.namespace: is left out: kubectl apply -n, or -n beside -f here, chooses one",
+			},
 		},
 		{
 			name:     "labels become objectLabels, and win over those of the VirtualMachine",
@@ -78,7 +82,7 @@ spec:
   virtualMachine: {apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: '${NAME}'}, spec: {}}
 `,
 			wantNotes: []string{
-				"objects: those besides the VirtualMachine become spec.objects: process returns them, and no VirtualMachine can refer to the template",
+				"objects: those besides the VirtualMachine become spec.objects, and are created with each VirtualMachine by the rights of its creator; kinds that the chart's value objects.resources does not list are denied",
 				`objects[1].metadata.labels[app]: "old" gives way to "web", the label of the Template`,
 				"labels: become objectLabels, and are put on the VirtualMachineInstance as well",
 				"objects[1].stringData.a: ${HOME} stays as it is, because no parameter is called HOME",
@@ -96,6 +100,23 @@ spec:
 				"objects[0].metadata.finalizers: is dropped: it belongs to one object",
 				"objects[0].metadata.namespace: is dropped: a VirtualMachine is created in the namespace of the request",
 			},
+		},
+		{
+			name:      "running",
+			template:  wrap("spec: {running: true}", ""),
+			want:      "metadata: {name: a}\nspec: {virtualMachine: {apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: {runStrategy: Always}}}",
+			wantNotes: []string{"objects[0].spec.running: true becomes runStrategy: Always"},
+		},
+		{
+			name:     "running by a parameter, which stays",
+			template: wrap("spec: {running: '${{RUNNING}}'}", "parameters: [{name: RUNNING, value: 'true'}]"),
+			want:     "metadata: {name: a}\nspec: {parameters: [{name: RUNNING, value: 'true'}], virtualMachine: {apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: {running: '${{RUNNING}}'}}}",
+		},
+		{
+			name:      "a value with line breaks",
+			template:  wrap("metadata: {annotations: {a: '${KEYS}'}}, spec: {}", "parameters: [{name: KEYS, value: \"a\\nb\"}]"),
+			want:      "metadata: {name: a}\nspec: {parameters: [{name: KEYS, value: \"a\\nb\", multiline: true}], virtualMachine: {apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {annotations: {a: '${KEYS}'}}, spec: {}}}",
+			wantNotes: []string{"parameters[0]: gets multiline: true, because the value of KEYS has a line break"},
 		},
 		{
 			name:     "a namespace that is a parameter stays",

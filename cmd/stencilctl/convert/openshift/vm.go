@@ -34,7 +34,23 @@ func (c *conversion) vm(objects []any) map[string]any {
 		found["apiVersion"] = "kubevirt.io/v1"
 	}
 	c.object(found, at, "a VirtualMachine is created in the namespace of the request")
+	c.strategy(found, at)
 	return found
+}
+
+// strategy replaces spec.running, which KubeVirt has deprecated, and which excludes the runStrategy that a user of the template may choose.
+func (c *conversion) strategy(vm map[string]any, at string) {
+	spec, _ := vm["spec"].(map[string]any)
+	running, constant := spec["running"].(bool)
+	if !constant || spec["runStrategy"] != nil {
+		return
+	}
+	delete(spec, "running")
+	spec["runStrategy"] = "Halted"
+	if running {
+		spec["runStrategy"] = "Always"
+	}
+	c.note(at+".spec.running", "%t becomes runStrategy: %s", running, spec["runStrategy"])
 }
 
 // object removes the fields that a template does not hold. namespaced is the reason why a
