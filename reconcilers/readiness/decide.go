@@ -36,7 +36,9 @@ type observation struct {
 	now    time.Time
 	// foreign is set if the permissions of the template's writer mattered, and failed if they could not be checked.
 	foreign bool
-	failed  error
+	// denied is set if one was missing.
+	denied bool
+	failed error
 	// loans are the disks that are copied from a namespace that the template names; none if disks are not lent at all.
 	loans []disks.Loan
 	// compliance is the template's condition PolicyCompliant; nil if no policy applies.

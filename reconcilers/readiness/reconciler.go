@@ -75,6 +75,8 @@ type Reconciler struct {
 	mutex sync.Mutex
 	// echoes are digests of the states of templates after their status was written.
 	echoes map[types.NamespacedName]uint64
+	// denied are the generations of templates for whose writers something was denied.
+	denied map[types.NamespacedName]int64
 }
 
 // watches reads the objects that templates depend on; sources.Watches implements it.
@@ -91,6 +93,7 @@ func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
 	}
 	return &Reconciler{
 		options: o, statuses: s, metrics: m, index: newIndex(), announcer: newAnnouncer(o.Recorder, m, o.Clock), echoes: map[types.NamespacedName]uint64{},
+		denied: map[types.NamespacedName]int64{},
 	}
 }
 
@@ -120,6 +123,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	var again time.Duration
 	if observed.foreign {
 		again = permissionInterval
+		if observed.denied && r.firstDenial(name, t.Generation) {
+			again = denialInterval
+		}
 	}
 	if _, next := staleness(observed.images, observed.now); !next.IsZero() {
 		if until := next.Sub(observed.now); again == 0 || until < again {
@@ -127,6 +133,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// firstDenial reports whether nothing was denied before for this generation of a template.
+func (r *Reconciler) firstDenial(name types.NamespacedName, generation int64) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	before, found := r.denied[name]
+	r.denied[name] = generation
+	return !found || before != generation
 }
 
 // gather reads the state of a template's dependencies.
@@ -138,7 +153,7 @@ func (r *Reconciler) gather(ctx context.Context, name types.NamespacedName, t *t
 		o.unrendered = problem
 	} else {
 		o.found = resolver.survey(find(outline, t.Namespace))
-		o.images, o.foreign, o.failed = resolver.images, resolver.foreign, resolver.failed
+		o.images, o.foreign, o.denied, o.failed = resolver.images, resolver.foreign, resolver.denied, resolver.failed
 		o.loans = r.loans(t, outline)
 	}
 	if r.dryRuns != nil {
@@ -284,6 +299,9 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	r.index.set(name, nil)
 	r.metrics.observe(name, nil, false)
 	r.expect(name, nil, nil)
+	r.mutex.Lock()
+	delete(r.denied, name)
+	r.mutex.Unlock()
 	if r.dryRuns != nil {
 		r.dryRuns.forget(name)
 	}

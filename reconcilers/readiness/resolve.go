@@ -42,7 +42,9 @@ type resolver struct {
 	namespace string
 	may       func(sources.Key) (bool, error)
 	foreign   bool
-	failed    error
+	// denied is set if the writer may not get one of them.
+	denied bool
+	failed error
 	// images are those of the DataSources that have been read, each once.
 	images []bootSource
 }
@@ -59,6 +61,7 @@ func (r *resolver) get(key sources.Key) (sources.Object, bool, error) {
 			r.failed = err
 		}
 		if !may {
+			r.denied = true
 			return sources.Object{}, false, errNotPermitted
 		}
 	}

@@ -30,6 +30,9 @@ const (
 	workers = 8
 	// permissionInterval is how often the status of a template is determined again that reports on objects of other namespaces, or may not.
 	permissionInterval = 10 * time.Minute
+	// denialInterval is that after the first denial for a version of a template: users write it just after they were given the permission, and a denial from
+	// before may still have been reused.
+	denialInterval = permission.DenyTTL + time.Second
 	// The delays between attempts to write a status.
 	shortestRetry, longestRetry = time.Second, time.Minute
 	// sourceStartTimeout is the timeout for the sources of the controller to start; they wait for nothing.
