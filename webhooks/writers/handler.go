@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"strings"
 
+	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -52,24 +52,22 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 		stored, _ := machine.MapAt(before, "metadata")["generation"].(float64)
 		writer = powers.WrittenBy(request.UserInfo, int64(stored)+1)
 	}
-	annotations := maps.Clone(annotationsOf(object))
+	annotations := annotationsOf(object)
 	if machine.StringAt(annotations, contract.AnnotationWrittenBy) == writer {
 		return admission.Allowed("")
 	}
-	if annotations == nil {
-		annotations = map[string]any{}
+	// The object is not encoded again: large integers would change.
+	change := jsonpatch.NewOperation("add", annotationPath, writer)
+	switch {
+	case annotations == nil:
+		change = jsonpatch.NewOperation("add", "/metadata/annotations", map[string]any{contract.AnnotationWrittenBy: writer})
+	case writer == "":
+		change = jsonpatch.NewOperation("remove", annotationPath, nil)
 	}
-	delete(annotations, contract.AnnotationWrittenBy)
-	if writer != "" {
-		annotations[contract.AnnotationWrittenBy] = writer
-	}
-	machine.MapAt(object, "metadata")["annotations"] = annotations
-	raw, err := json.Marshal(object)
-	if err != nil {
-		return deny.With(apierrors.NewInternalError(fmt.Errorf("encoding the object: %w", err)).Status())
-	}
-	return admission.PatchResponseFromRaw(request.Object.Raw, raw)
+	return admission.Patched("", change)
 }
+
+var annotationPath = "/metadata/annotations/" + strings.ReplaceAll(contract.AnnotationWrittenBy, "/", "~1")
 
 func annotationsOf(object map[string]any) map[string]any {
 	return machine.MapAt(object, "metadata", "annotations")

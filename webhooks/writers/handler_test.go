@@ -100,6 +100,22 @@ func TestWriters(t *testing.T) {
 	}
 }
 
+// TestNothingElseIsPatched has a number that a float does not hold.
+func TestNothingElseIsPatched(t *testing.T) {
+	const size = 1152921504606846976
+	for _, metadata := range []string{`{"name": "a"}`, `{"name": "a", "annotations": null}`, `{"name": "a", "annotations": {}}`, `{"name": "a", "annotations": {"template.kubevirt.io/written-by": "1 eve"}}`} {
+		raw := fmt.Appendf(nil, `{"metadata": %s, "spec": {"source": {"upload": {"size": %d}}}}`, metadata, size)
+		request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Operation: admissionv1.Create, Namespace: "golden", Resource: metav1.GroupVersionResource{Resource: "virtualmachinetemplateimports"},
+			UserInfo: authenticationv1.UserInfo{Username: "ada"}, Object: runtime.RawExtension{Raw: raw},
+		}}
+		response := writers.New("stencil-system").Handle(t.Context(), request)
+		if len(response.Patches) != 1 || response.Patches[0].Path != "/metadata/annotations" && response.Patches[0].Path != "/metadata/annotations/template.kubevirt.io~1written-by" {
+			t.Errorf("%s: %+v", metadata, response)
+		}
+	}
+}
+
 func TestMalformedObjectsAreRefused(t *testing.T) {
 	for _, raw := range []string{"", "{", "[]", "{}"} {
 		request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(raw)}}}
