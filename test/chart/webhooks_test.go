@@ -29,7 +29,7 @@ func TestWebhooks(t *testing.T) {
 	runRenderCases(t, map[string]renderCase{
 		"rendering fails closed, is called once, and for VirtualMachines of every version": {
 			want: map[string]any{
-				renderWebhook + " {.webhooks[*].name}":                    []string{"render.template.kubevirt.io", "governed.template.kubevirt.io", "namespace.stencil.kubevirt.io", "virtualmachinetemplate.lending.template.kubevirt.io", "virtualmachinetemplate.writers.template.kubevirt.io", "orders.writers.template.kubevirt.io"},
+				renderWebhook + " {.webhooks[*].name}":                    []string{"render.template.kubevirt.io", "governed.template.kubevirt.io", "namespace.stencil.kubevirt.io", "virtualmachinetemplate.lending.template.kubevirt.io", "virtualmachinetemplate.writers.template.kubevirt.io", "requests.writers.template.kubevirt.io"},
 				renderWebhook + " {.webhooks[0].clientConfig}":            service("/mutate-virtualmachine-render"),
 				renderWebhook + " {.webhooks[0].failurePolicy}":           "Fail",
 				renderWebhook + " {.webhooks[0].matchPolicy}":             "Equivalent",
@@ -45,7 +45,7 @@ func TestWebhooks(t *testing.T) {
 				},
 			},
 		},
-		"who writes what is recorded, and no order is created without": {
+		"who writes what is recorded, and no import or export is created without": {
 			values: `{transfers: {enabled: true}}`,
 			want: map[string]any{
 				renderWebhook + " {.webhooks[4].name}":                    "virtualmachinetemplate.writers.template.kubevirt.io",
@@ -53,12 +53,16 @@ func TestWebhooks(t *testing.T) {
 				renderWebhook + " {.webhooks[4].failurePolicy}":           "Ignore",
 				renderWebhook + " {.webhooks[4].rules[0].operations}":     []string{"CREATE", "UPDATE"},
 				renderWebhook + " {.webhooks[4].matchConditions[*].name}": "specification-is-written",
-				renderWebhook + " {.webhooks[5].name}":                    "orders.writers.template.kubevirt.io",
+				renderWebhook + " {.webhooks[5].name}":                    "requests.writers.template.kubevirt.io",
 				renderWebhook + " {.webhooks[5].clientConfig}":            service("/mutate-written-by"),
-				renderWebhook + " {.webhooks[5].failurePolicy}":           "Fail",
-				renderWebhook + " {.webhooks[5].rules[*].operations}":     [][]string{{"CREATE"}, {"CREATE"}},
+				renderWebhook + " {.webhooks[5].failurePolicy}":           "Ignore",
+				renderWebhook + " {.webhooks[5].rules[0].operations}":     []string{"CREATE"},
 				renderWebhook + " {.webhooks[5].rules[0].resources}":      []string{"virtualmachinetemplaterequests"},
-				renderWebhook + " {.webhooks[5].rules[1].resources}":      []string{"virtualmachinetemplateimports", "virtualmachinetemplateexports"},
+				renderWebhook + " {.webhooks[6].name}":                    "transfers.writers.template.kubevirt.io",
+				renderWebhook + " {.webhooks[6].clientConfig}":            service("/mutate-written-by"),
+				renderWebhook + " {.webhooks[6].failurePolicy}":           "Fail",
+				renderWebhook + " {.webhooks[6].rules[0].operations}":     []string{"CREATE"},
+				renderWebhook + " {.webhooks[6].rules[0].resources}":      []string{"virtualmachinetemplateimports", "virtualmachinetemplateexports"},
 			},
 		},
 		"templates are judged in both versions, not their status": {
@@ -83,7 +87,7 @@ func TestWebhooks(t *testing.T) {
 		},
 		"every webhook fails closed but those that say in better words what a policy refuses, and the one for approvals": {
 			want: map[string]any{
-				renderWebhook + " {.webhooks[*].failurePolicy}":    []string{"Fail", "Ignore", "Ignore", "Ignore", "Ignore", "Fail"},
+				renderWebhook + " {.webhooks[*].failurePolicy}":    []string{"Fail", "Ignore", "Ignore", "Ignore", "Ignore", "Ignore"},
 				renderWebhook + " {.webhooks[*].matchPolicy}":      []string{"Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent"},
 				renderWebhook + " {.webhooks[*].sideEffects}":      []string{"None", "None", "None", "None", "None", "None"},
 				renderWebhook + " {.webhooks[*].timeoutSeconds}":   []int{10, 10, 2, 2, 2, 10},
@@ -130,11 +134,11 @@ func TestWebhooks(t *testing.T) {
 		},
 		"templates lend by default only where values say so": {
 			values: `{diskAccess: {lendByDefault: false}}`,
-			want:   map[string]any{renderWebhook + " {.webhooks[*].name}": []string{"render.template.kubevirt.io", "governed.template.kubevirt.io", "namespace.stencil.kubevirt.io", "virtualmachinetemplate.writers.template.kubevirt.io", "orders.writers.template.kubevirt.io"}},
+			want:   map[string]any{renderWebhook + " {.webhooks[*].name}": []string{"render.template.kubevirt.io", "governed.template.kubevirt.io", "namespace.stencil.kubevirt.io", "virtualmachinetemplate.writers.template.kubevirt.io", "requests.writers.template.kubevirt.io"}},
 		},
 		"no disks are lent, and no templates labelled": {
 			values: `{diskAccess: {mode: None}}`,
-			want:   map[string]any{renderWebhook + " {.webhooks[*].name}": []string{"render.template.kubevirt.io", "governed.template.kubevirt.io", "namespace.stencil.kubevirt.io", "virtualmachinetemplate.writers.template.kubevirt.io", "orders.writers.template.kubevirt.io"}},
+			want:   map[string]any{renderWebhook + " {.webhooks[*].name}": []string{"render.template.kubevirt.io", "governed.template.kubevirt.io", "namespace.stencil.kubevirt.io", "virtualmachinetemplate.writers.template.kubevirt.io", "requests.writers.template.kubevirt.io"}},
 		},
 		"what claims a template is judged where an approval may look": {
 			want: map[string]any{

@@ -169,7 +169,7 @@ func TestManagerOwnsTheCABundleAndNothingElse(t *testing.T) {
 		owned[entry.Manager] += compact.String()
 	}
 	const bundle = `{"f:clientConfig":{"f:caBundle":{}}}`
-	want := `{"f:webhooks":{"k:{\"name\":\"governed.template.kubevirt.io\"}":` + bundle + `,"k:{\"name\":\"namespace.stencil.kubevirt.io\"}":` + bundle + `,"k:{\"name\":\"orders.writers.template.kubevirt.io\"}":` + bundle + `,"k:{\"name\":\"render.template.kubevirt.io\"}":` + bundle + `,"k:{\"name\":\"virtualmachinetemplate.lending.template.kubevirt.io\"}":` + bundle +
+	want := `{"f:webhooks":{"k:{\"name\":\"governed.template.kubevirt.io\"}":` + bundle + `,"k:{\"name\":\"namespace.stencil.kubevirt.io\"}":` + bundle + `,"k:{\"name\":\"render.template.kubevirt.io\"}":` + bundle + `,"k:{\"name\":\"requests.writers.template.kubevirt.io\"}":` + bundle + `,"k:{\"name\":\"virtualmachinetemplate.lending.template.kubevirt.io\"}":` + bundle +
 		`,"k:{\"name\":\"virtualmachinetemplate.writers.template.kubevirt.io\"}":` + bundle + `}}`
 	if got := owned["stencil-ca-bundle"]; got != want {
 		t.Errorf("the manager owns %s", got)
