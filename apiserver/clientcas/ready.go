@@ -1,5 +1,5 @@
-// Package clientcas reports whether a server of k8s.io/apiserver requests the client certificates of its cluster: it loads their authorities while it
-// serves already, and a client that is not asked for its certificate is anonymous.
+// Package clientcas reports whether a server of k8s.io/apiserver requests the client certificates of its cluster. Such a server loads the authorities of
+// clients after it has begun to serve. Until then clients send no certificate, and are anonymous.
 package clientcas
 
 import (
@@ -20,7 +20,7 @@ const (
 	Namespace = "kube-system"
 )
 
-// keys are those of the ConfigMap with authorities of clients. A cluster may have either, both or none.
+// keys of the ConfigMap contain authorities of clients. A cluster may have either, both or none.
 var keys = [...]string{"client-ca-file", "requestheader-client-ca-file"}
 
 // Check is a healthz.HealthChecker.
@@ -70,7 +70,7 @@ func (c *Check) Check(request *http.Request) error {
 	return nil
 }
 
-// requested returns the subjects of the authorities whose certificates the server requests of a client.
+// requested returns the subjects of the authorities that the server names when it requests a certificate.
 func (c *Check) requested(ctx context.Context) (map[string]bool, error) {
 	subjects := map[string]bool{}
 	dialer := tls.Dialer{Config: &tls.Config{

@@ -26,7 +26,7 @@ func authority(t *testing.T, name string) (string, *x509.Certificate) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The second one is that of the authority that signed the first.
+	// The certificate of the authority follows the one that it has signed.
 	return string(encoded), parsed[len(parsed)-1]
 }
 

@@ -202,8 +202,13 @@ func (i *ovaImport) defers(d transfer.Disk, why string) error {
 	return nil
 }
 
-// format is the format of the disk in a file, whose content has this start.
-func (i *ovaImport) format(f *ovf.File, d transfer.Disk, start []byte) (disk.Format, error) {
+// format returns the format of the disk in a file, and its content, of which the start has been read ahead.
+func (i *ovaImport) format(f *ovf.File, d transfer.Disk, from io.Reader) (disk.Format, io.Reader, error) {
+	content := bufio.NewReaderSize(from, disk.MagicBytes)
+	start, err := content.Peek(disk.MagicBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", nil, err
+	}
 	uri := ""
 	for _, each := range i.reader.Envelope().Disks {
 		if each.FileRef == f.ID {
@@ -212,9 +217,9 @@ func (i *ovaImport) format(f *ovf.File, d transfer.Disk, start []byte) (disk.For
 	}
 	format, err := packing.Format(uri, f.Href, d.CDROM, start)
 	if err != nil {
-		return "", failed(transfer.ReasonUnsupported, false, "the disk %s: %v", d.Name, err)
+		return "", nil, failed(transfer.ReasonUnsupported, false, "the disk %s: %v", d.Name, err)
 	}
-	return format, nil
+	return format, content, nil
 }
 
 // stream writes a disk as it passes.
@@ -235,12 +240,7 @@ func (i *ovaImport) stream(ctx context.Context, d transfer.Disk, entry *ova.Entr
 	if err != nil {
 		return err
 	}
-	content := bufio.NewReaderSize(expanded, disk.MagicBytes)
-	start, err := content.Peek(disk.MagicBytes)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	format, err := i.format(entry.File, d, start)
+	format, content, err := i.format(entry.File, d, expanded)
 	if err != nil {
 		return err
 	}
@@ -375,16 +375,11 @@ func (i *ovaImport) random(ctx context.Context, pkg *ova.Package, d transfer.Dis
 		return failed(transfer.ReasonSourceChanged, false, "the package has no file %.200q", d.File)
 	}
 	raw := pkg.Raw(file)
-	content, err := pkg.Content(file)
+	expanded, err := pkg.Content(file)
 	if err != nil {
 		return err
 	}
-	buffered := bufio.NewReaderSize(content, disk.MagicBytes)
-	start, err := buffered.Peek(disk.MagicBytes)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	format, err := i.format(file, d, start)
+	format, content, err := i.format(file, d, expanded)
 	if err != nil {
 		return err
 	}
@@ -394,7 +389,7 @@ func (i *ovaImport) random(ctx context.Context, pkg *ova.Package, d transfer.Dis
 	}
 	defer func() { err = errors.Join(err, t.file.Close()) }()
 	if file.Compression != "" {
-		if err = i.copyStream(ctx, t, format, buffered); errors.Is(err, vmdk.ErrNotStream) {
+		if err = i.copyStream(ctx, t, format, content); errors.Is(err, vmdk.ErrNotStream) {
 			err = noStream(d)
 		}
 		if err != nil {

@@ -15,26 +15,23 @@ var formatURIs = map[string]disk.Format{
 	// Of VMware Workstation, of early versions of ovftool, and of oVirt.
 	"http://www.vmware.com/specifications/vmdk.html": disk.VMDK,
 	ovf.FormatISO: disk.Raw,
-	"http://www.microsoft.com/technet/virtualserver/downloads/vhdspec.mspx": disk.VHD,
-	"http://www.gnome.org/~markmc/qcow-image-format.html":                   disk.QCOW2,
+	formatVHD:     disk.VHD,
+	formatQCOW2:   disk.QCOW2,
 }
 
-// extensions are the formats of files of which nothing else says the format.
+const (
+	formatVHD   = "http://www.microsoft.com/technet/virtualserver/downloads/vhdspec.mspx"
+	formatQCOW2 = "http://www.gnome.org/~markmc/qcow-image-format.html"
+	// formatVHDX is the name of the format: no product writes a URI.
+	formatVHDX = string(disk.VHDX)
+)
+
+// extensions are the formats by the extension of a file.
 var extensions = map[string]disk.Format{".vmdk": disk.VMDK, ".vhd": disk.VHD, ".vhdx": disk.VHDX, ".qcow2": disk.QCOW2}
 
 // URI returns what the descriptor of a disk of this format has; empty for raw disks, which have none.
 func URI(format disk.Format) string {
-	switch format {
-	case disk.VMDK:
-		return ovf.FormatVMDK
-	case disk.VHD:
-		return "http://www.microsoft.com/technet/virtualserver/downloads/vhdspec.mspx"
-	case disk.QCOW2:
-		return "http://www.gnome.org/~markmc/qcow-image-format.html"
-	case disk.VHDX:
-		return string(disk.VHDX)
-	}
-	return ""
+	return map[disk.Format]string{disk.VMDK: ovf.FormatVMDK, disk.VHD: formatVHD, disk.VHDX: formatVHDX, disk.QCOW2: formatQCOW2}[format]
 }
 
 // Format returns the format of a disk: that of the start of its content, or else of the URI in the descriptor, or else of the extension of the file. What says none
@@ -59,7 +56,7 @@ func Format(uri, file string, cdrom bool, start []byte) (disk.Format, error) {
 }
 
 func byURI(uri string) (disk.Format, bool) {
-	if uri == string(disk.VHDX) {
+	if uri == formatVHDX {
 		return disk.VHDX, true
 	}
 	for known, format := range formatURIs {

@@ -72,8 +72,7 @@ func Import(e *ovf.Envelope, options Options) (*Plan, error) {
 	if err := options.check(e); err != nil {
 		return nil, err
 	}
-	plan := &Plan{}
-	plan.Notes = Warnings(e)
+	plan := &Plan{Notes: Warnings(e)}
 	if options.Template != nil {
 		restored, err := restore(e, &options)
 		if err != nil {

@@ -208,10 +208,9 @@ func (s *system) defaults(p *property, declared *v1beta1.Parameter) {
 	if declared.Value != "" && !acceptable(declared) {
 		if strings.Contains(declared.Value, "\n") {
 			s.note(ActionWarning, "property "+p.key, "its default has a line break, which the value of a parameter here cannot have, and is dropped")
-			declared.Value = ""
-			return
+		} else {
+			s.note(ActionWarning, "property "+p.key, "its default %.64q does not satisfy its declaration, or contains one of %s, and is dropped", declared.Value, unsafeInXML)
 		}
-		s.note(ActionWarning, "property "+p.key, "its default %.64q does not satisfy its declaration, or contains one of %s, and is dropped", declared.Value, unsafeInXML)
 		declared.Value = ""
 	}
 }

@@ -153,18 +153,14 @@ func (s *system) bus(item *ovf.Item) string {
 		return s.options.DiskBus
 	}
 	i := slices.IndexFunc(s.items, func(other ovf.Item) bool { return other.InstanceID == item.Parent })
-	if _, id := item.Resource(); i < 0 && s.envelope.Disk(id) != nil {
-		// oVirt has no controllers of disks.
-		switch strings.ToLower(s.envelope.Disk(id).Interface) {
-		case "virtio_scsi":
-			return BusSCSI
-		case "virtio":
-			return BusVirtio
-		case "sata":
-			return BusSATA
-		}
-	}
 	if i < 0 {
+		// oVirt has no controllers of disks.
+		if _, id := item.Resource(); s.envelope.Disk(id) != nil {
+			bus := map[string]string{"virtio_scsi": BusSCSI, "virtio": BusVirtio, "sata": BusSATA}[strings.ToLower(s.envelope.Disk(id).Interface)]
+			if bus != "" {
+				return bus
+			}
+		}
 		s.note(ActionChanged, title(item), "no controller is declared; the disk is at %s", BusSATA)
 		return BusSATA
 	}

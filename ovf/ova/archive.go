@@ -225,9 +225,6 @@ func (c *contents) checkReferences() error {
 	for _, name := range c.dropped {
 		c.warn("file "+name, "the descriptor does not refer to it", true)
 	}
-	if c.manifest != nil && c.manifest.own(c.manifestName) {
-		c.warn(c.manifestName, "its line about itself, which can never be right, is ignored", false)
-	}
 	return c.checkManifest()
 }
 
@@ -254,6 +251,9 @@ func (c *contents) checkManifest() error {
 		if _, found := c.manifest.Entry(name); !found && name != c.manifestName && name != c.certificateName && !slices.Contains(c.dropped, name) {
 			return fail(c.manifestName, "has no digest of the member %s", shown(name))
 		}
+	}
+	if _, found := c.manifest.Entry(c.manifestName); found {
+		c.warn(c.manifestName, "its line about itself, which can never be right, is ignored", false)
 	}
 	for name := range c.manifest.entries {
 		if _, found := c.member(name); !found {

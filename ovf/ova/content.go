@@ -15,14 +15,11 @@ import (
 // gzipMagic begins what gzip has compressed.
 const gzipMagic = "\x1f\x8b"
 
-// isPackedDisk reports whether a file is a disk that is compressed with gzip, and the descriptor does not say so. No format of disks begins like that.
-func isPackedDisk(e *ovf.Envelope, f *ovf.File, start []byte) bool {
-	return f.Compression == "" && string(start) == gzipMagic && slices.ContainsFunc(e.Disks, func(d ovf.Disk) bool { return d.FileRef == f.ID })
-}
-
-// packed corrects the compression of a disk by its first bytes.
+// packed corrects the compression of a disk that is compressed with gzip although the descriptor does not say so. start is the beginning of its file: no format
+// of disks begins like gzip.
 func (c *contents) packed(f *ovf.File, start []byte) {
-	if isPackedDisk(c.envelope, f, start) {
+	isDisk := func(d ovf.Disk) bool { return d.FileRef == f.ID }
+	if f.Compression == "" && string(start) == gzipMagic && slices.ContainsFunc(c.envelope.Disks, isDisk) {
 		f.Compression = "gzip"
 		c.warn("file "+f.Href, "it is compressed with gzip, and the descriptor does not say so", false)
 	}

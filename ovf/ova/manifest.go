@@ -36,12 +36,6 @@ func (m *Manifest) Entry(name string) (ManifestEntry, bool) {
 	return entry, found
 }
 
-// own reports whether the manifest has a digest of itself.
-func (m *Manifest) own(name string) bool {
-	_, found := m.Entry(name)
-	return found
-}
-
 // Weak reports whether a digest is SHA-1, for which a different content with the same digest can be made.
 func (m *Manifest) Weak() bool {
 	for _, entry := range m.entries {

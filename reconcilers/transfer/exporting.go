@@ -18,8 +18,6 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
-	permission "github.com/vmstencil/stencil/internal/authorization"
-	"github.com/vmstencil/stencil/internal/powers"
 	"github.com/vmstencil/stencil/policies/sample"
 	"github.com/vmstencil/stencil/reconcilers/internal/expansion"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
@@ -121,24 +119,6 @@ func (e *exporting) begin(ctx context.Context) error {
 		return nil
 	}
 	return e.start(ctx, prepared, copies)
-}
-
-// authorized checks what the policy template-export has checked when the export was created, which can be hours ago: the user may export the template,
-// create DataVolumes, and copy from the namespaces that the export names.
-func (e *exporting) authorized(ctx context.Context) error {
-	namespace := e.object.Namespace
-	actions := []permission.Action{
-		{Verb: permission.Export, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version, Resource: "virtualmachinetemplates", Namespace: namespace, Name: e.object.Spec.TemplateRef.Name},
-		permission.CreateDataVolumes(namespace),
-	}
-	for _, from := range e.object.Spec.SourceNamespaces {
-		actions = append(actions, permission.CopyDisks(from))
-	}
-	lacks, err := powers.Lacks(ctx, e.permissions, e.object, actions...)
-	if err == nil && lacks != "" {
-		err = &permanentError{ReasonNotPermitted, lacks + ": create the export again when that is permitted"}
-	}
-	return err
 }
 
 // prepare reads the template, and finds its disks.

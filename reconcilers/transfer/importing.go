@@ -16,8 +16,6 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	permission "github.com/vmstencil/stencil/internal/authorization"
-	"github.com/vmstencil/stencil/internal/powers"
 	"github.com/vmstencil/stencil/transfer"
 )
 
@@ -179,25 +177,6 @@ func credentials(source *v1beta1.ImportSource) (secret, authorities string) {
 		return nameOf(source.Registry.SecretRef), nameOf(source.Registry.CertificatesRef)
 	}
 	return "", ""
-}
-
-// authorized checks what the policy template-import has checked when the import was created, which can be weeks ago if it waits for a decision: the user may
-// create DataVolumes and templates, and read the Secret and the ConfigMap that the import names.
-func (i *importing) authorized(ctx context.Context) error {
-	namespace := i.object.Namespace
-	actions := []permission.Action{permission.CreateTemplates(namespace), permission.CreateDataVolumes(namespace)}
-	secret, authorities := credentials(&i.object.Spec.Source)
-	if secret != "" {
-		actions = append(actions, permission.Action{Verb: permission.Get, Version: "v1", Resource: "secrets", Namespace: namespace, Name: secret})
-	}
-	if authorities != "" {
-		actions = append(actions, permission.Action{Verb: permission.Get, Version: "v1", Resource: "configmaps", Namespace: namespace, Name: authorities})
-	}
-	lacks, err := powers.Lacks(ctx, i.permissions, i.object, actions...)
-	if err == nil && lacks != "" {
-		err = &permanentError{ReasonNotPermitted, lacks + ": create the import again when that is permitted"}
-	}
-	return err
 }
 
 func nameOf(reference *corev1.LocalObjectReference) string {

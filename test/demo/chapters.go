@@ -11,7 +11,7 @@ import (
 )
 
 // chapters are the parts of the tour in their order, each with a title. Those from virtualization on need KubeVirt.
-var chapters = []struct{ name, title string }{
+var chapters = []chapter{
 	{"first", "the first VM from a template"},
 	{"templates", "parameters, overrides, and what is refused"},
 	{"process", "the API: process and create"},
@@ -25,6 +25,8 @@ var chapters = []struct{ name, title string }{
 	{guestChapter, "what a guest sees, where there is a QEMU"},
 }
 
+type chapter struct{ name, title string }
+
 const (
 	// virtualization is the first chapter that needs KubeVirt and CDI.
 	virtualization = "images"
@@ -34,12 +36,7 @@ const (
 
 // number returns the position of a chapter; -1 for none.
 func number(name string) int {
-	for i, each := range chapters {
-		if each.name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(chapters, func(each chapter) bool { return each.name == name })
 }
 
 // contents lists the chapters, one a line.
