@@ -1,6 +1,5 @@
 # The commands of the project. `make help` lists them.
 
-MODULES := api api/client template defaulting . cmd/stencil-defaulter hack/release test
 # libvirt is loaded at run time, so that its headers are not needed.
 TAGS := libvirt_dlopen
 # What `make test` runs, what only `make test-full` does, and what only `make test-long` does.
@@ -12,6 +11,8 @@ LONG_TOOLS := oras argocd-engine flux-engine virt-operator kubevirt-operator vir
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath -gcflags=all=-dwarf=false
 ARGS ?=
+# download takes published binaries where hack/binaries.lock has them, instead of building etcd, kube-apiserver, kubectl and helm.
+export STENCIL_BINARIES := $(BINARIES)
 # The packages of end-to-end tests that start a defaulter.
 ON_LIBVIRT := ./defaulter ./e2e/defaults ./e2e/toggles ./e2e/gitops ./e2e/release ./e2e/upgrade ./e2e/takeover
 # The namespace of KubeVirt in the manifest for virt-operator.
@@ -43,22 +44,33 @@ demo: ## a cluster with Stencil on loopback, and what it does (ARGS=--once ends 
 	(cd test && go build -o ../bin/stencil-demo ./demo) && exec bin/stencil-demo -started=$$started $(ARGS)
 
 .PHONY: test
-test: ## the gate: unit tests, and the main end-to-end tests on an embedded control plane
+test: ## the gate: unit tests, and the main end-to-end tests on an embedded control plane; what passed with the same inputs is left out (ALL=1 runs it)
 	@hack/preflight.sh
 	@hack/tool $(GATE_TOOLS) >/dev/null
-	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests -suite gate
+	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests -suite gate $(if $(ALL),,-changed)
 
 .PHONY: test-full
-test-full: ## what continuous integration runs after `make test`: the race detector, and the other end-to-end tests; needs root, libvirt and QEMU
+test-full: ## what continuous integration runs after `make test`: the race detector, and the other end-to-end tests; needs root, libvirt and QEMU (CHANGED=1 leaves out what passed with the same inputs)
 	@hack/preflight.sh libvirt guests qemu-img
 	@hack/tool $(GATE_TOOLS) $(FULL_TOOLS) >/dev/null
-	@cd test && go build -o ../bin/tests ./runner && exec ../hack/guest.sh ../bin/tests -suite full
+	@cd test && go build -o ../bin/tests ./runner && exec ../hack/guest.sh ../bin/tests -suite full $(if $(CHANGED),-changed)
+
+.PHONY: measure
+measure: ## which packages of Stencil each package of end-to-end tests executes, into test/executed.txt (an hour); needs root, libvirt and QEMU
+	@hack/preflight.sh libvirt guests qemu-img
+	@hack/tool $(GATE_TOOLS) $(FULL_TOOLS) >/dev/null
+	@cd test && go build -o ../bin/tests ./runner && exec ../hack/guest.sh ../bin/tests -measure
+
+.PHONY: record
+record: ## write what has passed with the present inputs into test/passed.txt, which each landing commits
+	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests -record
 
 .PHONY: test-long
 test-long: ## the tests that a release and changes of their subject have to pass in addition: more failures and timings, all packages with the race detector, releases and upgrades; needs root, libvirt and QEMU
 	@hack/preflight.sh libvirt guests qemu-img
 	@hack/tool $(GATE_TOOLS) $(FULL_TOOLS) $(LONG_TOOLS) >/dev/null
-	@cd test && go build -o ../bin/tests ./runner && exec ../hack/guest.sh ../bin/tests -suite long
+	@cd test && go build -o ../bin/tests ./runner && ../hack/guest.sh ../bin/tests -suite long
+	@$(MAKE) fuzz
 
 .PHONY: e2e
 e2e: ## some packages of tests, such as PACKAGES=./e2e/road RUN=TestCreate (IMAGES=1 runs the servers from images)
@@ -91,12 +103,9 @@ oracle: ## layouts of the defaulter against those of KubeVirt's own converter, o
 	done
 
 .PHONY: lint
-lint: ## static checks, the import rule among them
+lint: ## static checks, the import rule among them, of the modules that have not passed with the present sources
 	@hack/preflight.sh
-	@linter=$$(hack/tool golangci-lint) && for module in $(MODULES) test/bench/helmengine; do \
-		echo "== golangci-lint in $$module"; \
-		(cd $$module && { [ $$module != cmd/stencil-defaulter ] || export CGO_ENABLED=1; } && "$$linter" run --allow-parallel-runners --config "$(CURDIR)/.golangci.yml" ./...) || exit 1; \
-	done
+	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests -lint
 	@for script in hack/tool hack/*.sh .ci/run; do bash -n $$script || exit 1; done
 	@hack/check-links.sh
 	@hack/check-dependencies.sh
@@ -112,7 +121,7 @@ verify: generate ## fail when generated files are not current
 		echo "generated files are not current; run \`make generate\` and commit:"; echo "$$changed"; exit 1; }
 
 .PHONY: fuzz
-fuzz: ## each fuzz target for FUZZTIME (60000x: so many inputs)
+fuzz: ## search with each fuzz target for FUZZTIME (60000x: so many inputs); the stored corpora are part of the unit tests
 	@hack/preflight.sh
 	@for folder in template approval rego template/validations apiserver/jsonschema ovf ovf/ova ovf/conversion disk/internal/inflate disk/vmdk disk/qcow2 disk/vhd disk/vhdx disk/rawzstd oci; do \
 		for target in $$(grep -ho 'func Fuzz[A-Za-z]*' $$folder/*_test.go | cut -c6- | grep -E '$(FUZZ)'); do \

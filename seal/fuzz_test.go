@@ -24,6 +24,8 @@ func (p *patched) ReadAt(b []byte, off int64) (int, error) {
 
 // FuzzDisk changes bytes of real file systems. There is no recover in what it calls: a panic is a bug. A run is bounded by the limits,
 // which are small here so that inputs that reach them are fast.
+//
+//suite:plain
 func FuzzDisk(f *testing.F) {
 	images := [][]byte{}
 	for _, name := range []string{"ext4", "ext4-inline", "ext2-tree", "xfs", "xfs-tree", "mbr", "gpt"} {

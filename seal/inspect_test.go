@@ -26,6 +26,7 @@ func system(partition int) []Finding {
 	}
 }
 
+//suite:plain
 func TestDisks(t *testing.T) {
 	whole := system(0)
 	for _, tc := range []struct {
@@ -195,6 +196,8 @@ func TestLimits(t *testing.T) {
 }
 
 // TestReadsLittle has the number that docs/seal.md gives.
+//
+//suite:plain
 func TestReadsLittle(t *testing.T) {
 	for _, name := range []string{"gpt", "xfs-tree"} {
 		raw := image(t, name)

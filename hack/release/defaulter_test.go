@@ -75,6 +75,7 @@ func withDefaulter(t *testing.T, libc string) release {
 	return r
 }
 
+//suite:long
 func TestTheImageWithDebianPackages(t *testing.T) {
 	r := withDefaulter(t, "2.36-9+deb12u14")
 	sums := r.sums(t)
@@ -109,6 +110,7 @@ func TestTheImageWithDebianPackages(t *testing.T) {
 	}
 }
 
+//suite:long
 func TestDebianPackagesAreInSBOMAndProvenance(t *testing.T) {
 	r := withDefaulter(t, "2.36-9+deb12u14")
 	r.sums(t)
@@ -145,6 +147,7 @@ func TestDebianPackagesAreInSBOMAndProvenance(t *testing.T) {
 	}
 }
 
+//suite:long
 func TestTheProgramRunsWithTheCLibraryOfThePackages(t *testing.T) {
 	r := withDefaulter(t, "2.2-1")
 	if err := r.write(t.Context()); err == nil || !strings.Contains(err.Error(), "checking stencil-defaulter for linux/amd64: it needs ") || !strings.Contains(err.Error(), "and the image has 2.2-1: build it with an older glibc") {
@@ -152,6 +155,7 @@ func TestTheProgramRunsWithTheCLibraryOfThePackages(t *testing.T) {
 	}
 }
 
+//suite:long
 func TestTheProgramIsLinkedWithTheCLibraryOnly(t *testing.T) {
 	r := withDefaulter(t, "2.36-9+deb12u14")
 	write(t, r.root, "cmd/stencil-defaulter/main.go", "package main\n\n// #cgo LDFLAGS: -lm -Wl,--no-as-needed\n// #include <math.h>\nimport \"C\"\n\nfunc main() { println(float64(C.cos(C.double(len(version))))) }\n\nvar version string\n")

@@ -82,6 +82,7 @@ func onBase(t *testing.T, reference string) release {
 	return r
 }
 
+//suite:long
 func TestTheImageOnVirtLauncher(t *testing.T) {
 	reference := base(t, platform{"linux", "amd64"}, platform{"linux", "arm64"}, platform{"linux", "s390x"})
 	r := onBase(t, reference)

@@ -81,6 +81,8 @@ func (r release) sums(t *testing.T) map[string]string {
 
 // TestTwoFoldersMakeTheSameRelease builds in a folder that git does not know, and in one with a commit, another time zone, another umask and newer
 // files.
+//
+//suite:long
 func TestTwoFoldersMakeTheSameRelease(t *testing.T) {
 	first := of(t, checkout(t)).sums(t)
 
@@ -108,6 +110,7 @@ func TestTwoFoldersMakeTheSameRelease(t *testing.T) {
 	}
 }
 
+//suite:long
 func TestDigestsFollowWhatIsReleased(t *testing.T) {
 	root := checkout(t)
 	small := func() release {
@@ -264,6 +267,8 @@ func TestOtherReleasesAreNotOverwritten(t *testing.T) {
 }
 
 // The release of a checkout before a program was added has no image of it, in its output and in what is pushed.
+//
+//suite:long
 func TestTheReleaseOfAnOlderCheckout(t *testing.T) {
 	root := checkout(t)
 	r := of(t, root)

@@ -66,6 +66,7 @@ func TestSBOMsHaveWhatIsInTheProgram(t *testing.T) {
 	}
 }
 
+//suite:long
 func TestProvenanceNamesTheCommit(t *testing.T) {
 	r := of(t, checkout(t))
 	r.images, r.clients, r.revision = r.images[:1], nil, strings.Repeat("3", 40)+modified

@@ -17,6 +17,8 @@ import (
 
 // TestTheToolchainBuildsStencilDefaulter builds the real program for virt-launcher's C library, with compilers that were unpacked twice, from copies of
 // the checkout in two folders. It downloads the packages that the user's cache does not have.
+//
+//suite:debian
 func TestTheToolchainBuildsStencilDefaulter(t *testing.T) {
 	reference := base(t, platform{"linux", "amd64"}, platform{"linux", "arm64"})
 	caches, err := os.UserCacheDir()
@@ -134,6 +136,8 @@ func printsVersion(t *testing.T, program []byte, run []string) {
 }
 
 // TestProgramsForARM64Run runs the programs of the other images, by an emulator.
+//
+//suite:debian
 func TestProgramsForARM64Run(t *testing.T) {
 	r := of(t, "../..")
 	r.debian = debian.Source{Mirror: defaultMirror, Archive: defaultArchive}
@@ -152,6 +156,8 @@ func TestProgramsForARM64Run(t *testing.T) {
 }
 
 // TestPackagesForARM64 runs QEMU and stencil-defaulter with the packages for arm64, by an emulator.
+//
+//suite:debian
 func TestPackagesForARM64(t *testing.T) {
 	r := of(t, "../..")
 	r.debian = debian.Source{Mirror: defaultMirror, Archive: defaultArchive}

@@ -35,6 +35,7 @@ func sealedVolumes(t *testing.T, disks map[string][]byte, task *transfer.Task) *
 	return m.report.state.Seal
 }
 
+//suite:plain
 func TestDisksAreExamined(t *testing.T) {
 	unsealed, sealed := sealImage(t, "ext4-var"), sealImage(t, "ext4-sealed")
 	disk := func(name string, content []byte) transfer.Disk {

@@ -115,6 +115,7 @@ func TestFlagsOfAnAPIServerBesideTheCluster(t *testing.T) {
 	}
 }
 
+//suite:long
 func TestTheAPIServerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 	t.Run("by default", func(t *testing.T) { compareAPIServerRights(t, nil, nil) })
 	t.Run("with defaults and MAC addresses", func(t *testing.T) {

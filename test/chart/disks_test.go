@@ -8,6 +8,8 @@ import (
 )
 
 // The account as which the manager creates disks that templates lend, and the manager without it.
+//
+//suite:long
 func TestTheAccountOfDisksCopiesFromTheListedNamespacesOnly(t *testing.T) {
 	create := rightsTo(map[string]string{"cdi.kubevirt.io/datavolumes": "create"})
 	source := rightsTo(map[string]string{"cdi.kubevirt.io/datavolumes/source": "create"})

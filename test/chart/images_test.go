@@ -8,6 +8,8 @@ import (
 )
 
 // The account as which the manager keeps golden images fresh.
+//
+//suite:long
 func TestTheAccountOfImagesWritesInTheListedNamespacesOnly(t *testing.T) {
 	rights := rightsTo(map[string]string{
 		"cdi.kubevirt.io/datasources":             "get create patch delete",

@@ -80,6 +80,7 @@ func accountMay(t *testing.T, plane *controlplane.Plane, manager *controlplane.U
 	}
 }
 
+//suite:long
 func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 	everywhere := rightsTo(map[string]string{
 		"apiextensions.k8s.io/customresourcedefinitions kubevirts.kubevirt.io":                                "get",

@@ -109,6 +109,8 @@ func TestTemplatesLendOnlyWhatTheyCreate(t *testing.T) {
 }
 
 // The account as which the manager creates objects of templates, and the manager without it.
+//
+//suite:long
 func TestTheAccountOfObjectsCreatesTheListedResourcesOnly(t *testing.T) {
 	for name, tc := range map[string]struct {
 		resources    []any
@@ -151,6 +153,8 @@ func TestTheAccountOfObjectsCreatesTheListedResourcesOnly(t *testing.T) {
 }
 
 // A client with the token of the account, or of the manager that acts as it: RBAC permits these requests, admission policies deny them.
+//
+//suite:long
 func TestTheAccountOfObjectsWritesNothingElse(t *testing.T) {
 	options := install.Options{Values: map[string]any{"objects": map[string]any{"resources": []any{"networkpolicies.networking.k8s.io", "secrets"}}}}
 	plane := shared.Plane(t)

@@ -8,6 +8,8 @@ import (
 )
 
 // The account as which the manager applies policies of sources exists only if they are enabled.
+//
+//suite:long
 func TestTheAccountOfPolicySourcesWritesPoliciesOnly(t *testing.T) {
 	policies := rightsTo(map[string]string{"stencil.kubevirt.io/virtualmachinepolicies": "create patch delete"})
 	readable := rightsTo(map[string]string{"secrets registry": "get", "configmaps authorities": "get"})

@@ -39,6 +39,8 @@ func policyWebhooks(t *testing.T, plane *controlplane.Plane) string {
 }
 
 // An upgrade must not change the webhooks that the manager has written, or no policy would be enforced after it.
+//
+//suite:long
 func TestUpgradesLeaveTheWebhooksOfPoliciesToTheManager(t *testing.T) {
 	for name, tc := range map[string]struct {
 		provider  string

@@ -167,6 +167,8 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 }
 
 // Helm before version 4, and version 4 with --server-side=false, merges on the client's side; that must leave caBundle unchanged as well.
+//
+//suite:long
 func TestUpgradeWithClientSideApplyKeepsTheBundle(t *testing.T) {
 	plane := shared.Plane(t)
 	arguments := []string{"--namespace", install.Namespace, "--server-side=false"}
@@ -178,6 +180,8 @@ func TestUpgradeWithClientSideApplyKeepsTheBundle(t *testing.T) {
 }
 
 // Taking the ownership of caBundle from the manager requires an explicit flag of helm.
+//
+//suite:long
 func TestSwitchingToASecretTakesTheBundleOver(t *testing.T) {
 	plane := installed(t, install.Options{})
 	setBundle(t, plane, "stencil-manager", "c2Vjb25k")

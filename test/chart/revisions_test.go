@@ -34,6 +34,8 @@ func TestRevisions(t *testing.T) {
 }
 
 // The account as which the manager replaces stored instance types.
+//
+//suite:long
 func TestTheAccountOfRevisionsWritesRevisionsOnly(t *testing.T) {
 	options := install.Options{Values: map[string]any{"revisions": map[string]any{"write": true}}}
 	plane := installed(t, options)

@@ -61,6 +61,8 @@ func TestTransfers(t *testing.T) {
 }
 
 // The account as which the manager imports and exports templates.
+//
+//suite:long
 func TestTheAccountOfTransfersMayDoWhatTheyNeed(t *testing.T) {
 	options := install.Options{Values: map[string]any{"transfers": map[string]any{
 		"enabled": true, "sourceNamespaces": []any{"default"}, "ingress": map[string]any{"domain": "exports.example.com"},

@@ -119,7 +119,12 @@ func build(ctx context.Context, root string, wanted ...string) error {
 
 func (p program) build(ctx context.Context, root, bin string) error {
 	// The program contains nothing that depends on the host, the folder or git.
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags=-s -w", "-tags="+p.tags, "-o", filepath.Join(bin, p.name), p.pkg)
+	arguments, err := p.coverArguments(root, bin)
+	if err != nil {
+		return err
+	}
+	arguments = append([]string{"build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags=-s -w", "-tags=" + p.tags}, arguments...)
+	command := exec.CommandContext(ctx, "go", append(arguments, "-o", filepath.Join(bin, p.name), p.pkg)...)
 	command.Dir = filepath.Join(root, p.module)
 	cgo := "CGO_ENABLED=0"
 	if p.cgo {
@@ -184,7 +189,10 @@ func prune(folder, except string) {
 }
 
 // storeFolder returns the folder in Stencil's cache that has one folder for each digest.
-func storeFolder() (string, error) {
+func storeFolder() (string, error) { return CacheFolder("product") }
+
+// CacheFolder returns a folder in Stencil's cache, and creates it.
+func CacheFolder(name string) (string, error) {
 	// syscall.Getenv, not os.Getenv: the location of the cache does not change the result of a test.
 	base, found := syscall.Getenv("STENCIL_CACHE")
 	if !found || base == "" {
@@ -194,7 +202,7 @@ func storeFolder() (string, error) {
 		}
 		base = filepath.Join(user, "stencil")
 	}
-	folder := filepath.Join(base, "product")
+	folder := filepath.Join(base, name)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", fmt.Errorf("creating the cache folder: %w", err)
 	}

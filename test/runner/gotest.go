@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,9 +13,8 @@ import (
 	"strings"
 
 	"github.com/vmstencil/stencil/test/release"
+	"github.com/vmstencil/stencil/test/runner/selection"
 )
-
-const modulePrefix = "github.com/vmstencil/stencil"
 
 // result is the result of the tests of one package.
 type result struct {
@@ -28,6 +26,12 @@ type result struct {
 	cached bool
 	// empty is set if the package has no tests.
 	empty bool
+	// broken are the tests that failed, and output is all that a package printed that failed.
+	broken []string
+	output string
+	// flaky is set if the tests that failed passed when they were repeated; log is then the file with the output of the failure.
+	flaky bool
+	log   string
 }
 
 // event is what `go test -json` prints; see `go doc test2json` and `go help buildjson`.
@@ -37,26 +41,38 @@ type event struct {
 	FailedBuild                               string
 }
 
+// flags decide about the results of a module's tests, beside their sources.
+func (m module) flags() []string {
+	flags := []string{"marked " + m.Marked}
+	if m.Race {
+		flags = append(flags, "race")
+	}
+	return flags
+}
+
 // goTest runs the tests of a module and returns the results of its packages. The output of failing packages goes to out, and one line for each
 // package that passes; everything if the call is verbose.
 func (m module) goTest(ctx context.Context, root string, environment []string, call runner, out io.Writer) ([]result, error) {
 	// `make lint` runs vet, of all packages.
 	arguments := []string{"test", "-json", "-vet=off", "-timeout=60m", "-tags=" + m.Tags}
+	if call.run != "" {
+		arguments = append(arguments, "-run="+call.run)
+	} else if call.suite != "" {
+		marked, err := m.selectMarked(root)
+		if err != nil {
+			return nil, err
+		}
+		arguments = append(arguments, marked...)
+	}
+	if m.Race {
+		arguments = append(arguments, "-race")
+	}
 	if m.Parallel > 0 {
 		arguments = append(arguments, fmt.Sprintf("-p=%d", m.Parallel))
 	}
 	if _, images := os.LookupEnv(release.Variable); m.Libvirt || m.QemuImg || images {
 		// The test cache of the go command does not depend on the host's versions of libvirt, QEMU and qemu-img, or on the images.
 		arguments = append(arguments, "-count=1")
-	}
-	if m.Race {
-		arguments = append(arguments, "-race")
-	}
-	if run := cmp.Or(call.run, m.Run); run != "" {
-		arguments = append(arguments, "-run="+run)
-	}
-	if m.Skip != "" {
-		arguments = append(arguments, "-skip="+m.Skip)
 	}
 	packages := m.Packages
 	if len(packages) == 0 {
@@ -116,6 +132,7 @@ func read(events io.Reader, verbose bool, out io.Writer) ([]result, error) {
 	builds := map[string]*strings.Builder{}
 	cached := map[string]bool{}
 	empty := map[string]bool{}
+	broken := map[string][]string{}
 	hold := func(in map[string]*strings.Builder, key, text string) {
 		if in[key] == nil {
 			in[key] = &strings.Builder{}
@@ -146,9 +163,18 @@ func read(events io.Reader, verbose bool, out io.Writer) ([]result, error) {
 				}
 			case "pass", "fail", "skip":
 				if e.Test != "" {
+					if e.Action == "fail" && !strings.Contains(e.Test, "/") {
+						broken[e.Package] = append(broken[e.Package], e.Test)
+					}
 					continue
 				}
-				done := result{folder: folderOf(e.Package), seconds: e.Elapsed, failed: e.Action == "fail", cached: cached[e.Package], empty: e.Action == "skip" || empty[e.Package]}
+				done := result{
+					folder: selection.FolderOf(e.Package), seconds: e.Elapsed, failed: e.Action == "fail", cached: cached[e.Package], empty: e.Action == "skip" || empty[e.Package],
+					broken: broken[e.Package],
+				}
+				if text := held[e.Package]; done.failed && text != nil {
+					done.output = text.String()
+				}
 				results = append(results, done)
 				if !verbose {
 					report(out, done, held[e.Package])
@@ -180,13 +206,4 @@ func report(out io.Writer, done result, held *strings.Builder) {
 	}
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	fmt.Fprintln(out, lines[len(lines)-1])
-}
-
-// folderOf is the folder in the checkout of a package of ours.
-func folderOf(importPath string) string {
-	folder := strings.TrimPrefix(strings.TrimPrefix(importPath, modulePrefix), "/")
-	if folder == "" {
-		return "."
-	}
-	return folder
 }

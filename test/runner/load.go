@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"os"
 	"runtime"
@@ -16,19 +18,50 @@ type load struct {
 	began time.Time
 	// busy and own are processor time in seconds: of the whole host, and of this process with its children.
 	busy, own float64
+	// slower is how many times slower this machine is than the one that the budgets are for; 1 if it is not.
+	slower float64
 }
 
 // clockTicks is the unit of /proc/stat, 1/100 s on every architecture of Linux that Go supports.
 const clockTicks = 100
 
-func startLoad() load {
-	return load{began: time.Now(), busy: busyTime(), own: ownTime()}
+func startLoad(calibration float64) load {
+	l := load{began: time.Now(), slower: 1}
+	if calibration > 0 {
+		l.slower = max(1, calibrate()/calibration)
+	}
+	l.busy, l.own = busyTime(), ownTime()
+	return l
 }
 
-// stretch is the factor by which budgets grow: 1 on a quiet host, 2 when other processes took half of it.
+// stretch is the factor by which budgets grow: 1 on a quiet host that is as fast as the one they are for, 2 on one that is half as fast, or when
+// other processes took half of it.
 func (l load) stretch() float64 {
 	capacity := time.Since(l.began).Seconds() * float64(runtime.NumCPU())
-	return stretch(busyTime()-l.busy-(ownTime()-l.own), capacity)
+	return l.slower * stretch(busyTime()-l.busy-(ownTime()-l.own), capacity)
+}
+
+// calibrate returns how many seconds of processor time a fixed amount of work takes on one core: digests, and objects as JSON, which allocate. It
+// takes no time that other processes use.
+func calibrate() float64 {
+	began := ownTime()
+	block := make([]byte, 1<<16)
+	object := map[string]any{}
+	for i := range 200 {
+		object[strconv.Itoa(i)] = []string{"a", "b", "c"}
+	}
+	for range 400 {
+		sum := sha256.Sum256(block)
+		copy(block, sum[:])
+		text, err := json.Marshal(object)
+		if err == nil {
+			err = json.Unmarshal(text, &object)
+		}
+		if err != nil {
+			return 0
+		}
+	}
+	return ownTime() - began
 }
 
 // mostStretch bounds the factor: on a host that other processes use up, a budget has no meaning.

@@ -26,13 +26,27 @@ func main() {
 	var r runner
 	flag.StringVar(&r.suite, "suite", "", "run this suite of test/suites.yaml")
 	flag.StringVar(&r.run, "run", "", "run only tests whose names match this regular expression")
+	flag.StringVar(&r.only, "only", "", "run only this package of the suite, by its folder in the module test")
 	flag.BoolVar(&r.verbose, "v", false, "print everything that tests print")
 	flag.BoolVar(&r.update, "update", false, "have the tests write their golden files")
+	flag.BoolVar(&r.changed, "changed", false, "leave out packages that a change cannot have affected, see CONTRIBUTING.md")
+	record := flag.Bool("record", false, "run nothing: write what has passed with the present inputs into test/passed.txt")
+	measure := flag.Bool("measure", false, "write into test/executed.txt what packages of Stencil the end-to-end packages of continuous integration execute")
+	lint := flag.Bool("lint", false, "run golangci-lint in the modules that have not passed with the present sources")
 	flag.BoolVar(&r.images, "images", false, "run Stencil's servers from the images of a release, which is built before; needs root")
 	flag.Parse()
 	r.packages = flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := r.main(ctx, os.Stdout)
+	work := r.main
+	switch {
+	case *record:
+		work = r.record
+	case *measure:
+		work = r.measure
+	case *lint:
+		work = r.lint
+	}
+	err := work(ctx, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "\ntests:", err)
@@ -43,9 +57,13 @@ func main() {
 // runner is one call of the command.
 type runner struct {
 	suite, run string
-	packages   []string
+	// only is a package of the suite, the others do not run.
+	only     string
+	packages []string
 	// verbose prints everything that tests print; update has them write their golden files.
 	verbose, update bool
+	// changed leaves out what a change cannot have affected.
+	changed bool
 	// images runs Stencil's servers from the images of a release, as suites with that property do.
 	images bool
 }
@@ -67,10 +85,13 @@ func (r runner) main(ctx context.Context, out io.Writer) error {
 		if wanted, err = plan.suite(r.suite); err != nil {
 			return err
 		}
+		if r.only != "" {
+			wanted = wanted.of("./" + r.only)
+		}
 	} else if len(r.packages) == 0 {
 		return errors.New("no packages given: make e2e PACKAGES=./e2e/road")
 	}
-	load := startLoad()
+	load := startLoad(plan.CalibrationSeconds)
 	tools, err := toolVersions(ctx, root)
 	if err != nil {
 		return err
@@ -80,8 +101,28 @@ func (r runner) main(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "product %.12s built (%.0f s)\n", digest, time.Since(load.began).Seconds())
-	results, err := r.goTest(ctx, root, digest, wanted, out)
+	known, err := newHistory(root)
+	if err != nil {
+		return err
+	}
+	// A part of a package, or one that runs from images, is no result of the package.
+	if r.suite != "" && r.run == "" && !r.update && !wanted.Images && !r.images {
+		if r.changed {
+			wanted, err = known.choose(ctx, r.suite, wanted, tools, out)
+		} else {
+			err = known.list(ctx, r.suite, wanted, tools)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	results, err := r.goTest(ctx, root, digest, wanted, known, out)
 	done := summary{results: results, seconds: time.Since(load.began).Seconds(), stretch: load.stretch(), budget: wanted.Seconds, plan: plan}
+	if r.suite != "" && r.only == "" {
+		var problem error
+		done.again, problem = known.again(r.suite, results)
+		err = errors.Join(err, problem)
+	}
 	done.print(out)
 	problems := done.problems()
 	if err != nil {
@@ -93,8 +134,29 @@ func (r runner) main(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
+// record writes what has passed with the present inputs.
+func (r runner) record(ctx context.Context, out io.Writer) error {
+	root, err := product.Root()
+	if err != nil {
+		return err
+	}
+	read, err := readPlan(root)
+	if err != nil {
+		return err
+	}
+	tools, err := toolVersions(ctx, root)
+	if err != nil {
+		return err
+	}
+	known, err := newHistory(root)
+	if err != nil {
+		return err
+	}
+	return known.write(ctx, read, tools, out)
+}
+
 // goTest runs the modules one after the other, with a platform that packages share.
-func (r runner) goTest(ctx context.Context, root, digest string, wanted suite, out io.Writer) (results []result, err error) {
+func (r runner) goTest(ctx context.Context, root, digest string, wanted suite, known *history, out io.Writer) (results []result, err error) {
 	folder, err := os.MkdirTemp("", "stencil-tests-")
 	if err != nil {
 		return nil, fmt.Errorf("creating a folder for the run: %w", err)
@@ -123,10 +185,16 @@ func (r runner) goTest(ctx context.Context, root, digest string, wanted suite, o
 	}
 	defer func() { err = errors.Join(err, sharing.Stop()) }()
 	environment = append(environment, platform.SharedVariable+"="+sharing.Path)
-	for _, each := range wanted.Modules {
+	for i, each := range wanted.Modules {
 		fmt.Fprintf(out, "== go test in %s\n", each.Path)
 		some, err := each.goTest(ctx, root, environment, r, out)
+		if err == nil {
+			err = known.repeat(ctx, each, some, environment, r, out)
+		}
 		results = append(results, some...)
+		if err == nil && len(known.packages) > 0 {
+			err = known.keep(i, some)
+		}
 		if err != nil {
 			return results, err
 		}

@@ -37,7 +37,7 @@ func TestEventsBecomeResultsAndOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []result{
-		{folder: "test/a", seconds: 1.5, failed: true},
+		{folder: "test/a", seconds: 1.5, failed: true, broken: []string{"TestX"}, output: "    x_test.go:1: broken\nFAIL\tgithub.com/vmstencil/stencil/test/a\t1.500s\n"},
 		{folder: "test/b", cached: true},
 		{folder: ".", empty: true},
 		{folder: "test/c", failed: true},
@@ -68,7 +68,7 @@ func TestARunFailsForItsTestsAndItsBudgets(t *testing.T) {
 		{
 			name:    "a slow suite on a busy machine",
 			summary: summary{seconds: 201, budget: 100, stretch: 2},
-			want:    []string{"the suite took 201 s, its budget in test/suites.yaml is 100 s (times 2.0, because other programs used the processors)"},
+			want:    []string{"the suite took 201 s, its budget in test/suites.yaml is 100 s (times 2.0: other programs used the processors, or these are slow)"},
 		},
 		{name: "no suite, no budget", summary: summary{results: []result{{folder: "x", seconds: 11}}, seconds: 11, stretch: 1}},
 	} {
@@ -165,7 +165,7 @@ seconds  budget  package
   101.0     100  test/slow
    21.0      10  y over its budget
     9.0      10  x
-  120.0     200  in all (times 2.0, because other programs used the processors)
+  120.0     200  in all (times 2.0: other programs used the processors, or these are slow)
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)

@@ -12,7 +12,9 @@ import (
 
 // plan is the content of suites.yaml.
 type plan struct {
-	Suites map[string]suite `json:"suites"`
+	// CalibrationSeconds is how long the calibration takes on the machine that the budgets are for, see calibrate.
+	CalibrationSeconds float64          `json:"calibrationSeconds"`
+	Suites             map[string]suite `json:"suites"`
 	// DefaultSeconds is the budget of a package that Seconds does not name.
 	DefaultSeconds float64 `json:"defaultSeconds"`
 	// Seconds are budgets of packages by their folder in the checkout.
@@ -37,10 +39,9 @@ type module struct {
 	// Parallel is how many packages run at a time; the number of processors when 0.
 	Parallel int  `json:"parallel,omitempty"`
 	Race     bool `json:"race,omitempty"`
-	// Run and Skip are regular expressions of names of tests, for packages that two suites divide.
-	Run  string `json:"run,omitempty"`
-	Skip string `json:"skip,omitempty"`
-	Tags string `json:"tags,omitempty"`
+	// Marked limits the call to tests with this mark, see marks; empty means those without one.
+	Marked string `json:"marked,omitempty"`
+	Tags   string `json:"tags,omitempty"`
 	// Cgo is set if the tests are linked with C.
 	Cgo bool `json:"cgo,omitempty"`
 	// Libvirt is set if some of the packages start libvirt and QEMU of this host.
@@ -87,4 +88,20 @@ func (p *plan) budget(folder string) float64 {
 		return seconds
 	}
 	return p.DefaultSeconds
+}
+
+// of returns the part of a suite with one package of the module of end-to-end tests, without a budget.
+func (s suite) of(pattern string) suite {
+	part := s
+	part.Seconds, part.Modules = 0, nil
+	for _, each := range s.Modules {
+		if each.Path == "test" && slices.ContainsFunc(each.Packages, func(one string) bool {
+			start, all := strings.CutSuffix(one, "/...")
+			return one == pattern || all && (start == pattern || strings.HasPrefix(pattern, start+"/"))
+		}) {
+			each.Packages = []string{pattern}
+			part.Modules = append(part.Modules, each)
+		}
+	}
+	return part
 }

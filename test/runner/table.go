@@ -15,6 +15,8 @@ type summary struct {
 	// budget is that of the suite; 0 is none.
 	budget float64
 	plan   *plan
+	// again are problems with tests that were flaky before.
+	again []string
 }
 
 // problems are the reasons for which the run has failed.
@@ -25,6 +27,7 @@ func (s summary) problems() []string {
 			problems = append(problems, each.folder+" failed")
 		}
 	}
+	problems = append(problems, s.again...)
 	if s.budget > 0 && s.seconds > s.budget*s.stretch {
 		problems = append(problems, fmt.Sprintf("the suite took %.0f s, its budget in test/suites.yaml is %.0f s%s", s.seconds, s.budget, s.grown()))
 	}
@@ -36,7 +39,7 @@ func (s summary) grown() string {
 	if s.stretch < 1.05 {
 		return ""
 	}
-	return fmt.Sprintf(" (times %.1f, because other programs used the processors)", s.stretch)
+	return fmt.Sprintf(" (times %.1f: other programs used the processors, or these are slow)", s.stretch)
 }
 
 // print writes the table: packages with the longest first, those without tests left out.
@@ -65,6 +68,8 @@ func (s summary) print(out io.Writer) {
 			continue
 		case each.failed:
 			note = " FAILED"
+		case each.flaky:
+			note = " FLAKY, failed and passed when repeated: " + strings.Join(each.broken, ", ") + "; see " + each.log
 		case each.seconds < 2:
 			short++
 			shortSeconds += each.seconds

@@ -20,6 +20,7 @@ import (
 	"github.com/vmstencil/stencil/internal/mutation"
 	"github.com/vmstencil/stencil/internal/objects"
 	"github.com/vmstencil/stencil/template"
+	"github.com/vmstencil/stencil/template/alternatives"
 	"github.com/vmstencil/stencil/template/validations"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/decision"
@@ -228,10 +229,11 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 		if causes := inlined(spec, c.object.Spec); len(causes) > 0 {
 			return result{causes: causes}
 		}
-		merge.apply(mutation.Pointer{"spec"}, spec, c.object.Spec)
+		beside, _ := alternatives.Spec().Without(spec, c.object.Spec).(map[string]any)
+		merge.apply(mutation.Pointer{"spec"}, beside, c.object.Spec)
 		from.Sent = machine.Fingerprint(c.object.Spec)
 		from.Lists = merge.lists
-		merged, _ := overrides.Merge(spec, c.object.Spec).(map[string]any)
+		merged, _ := overrides.Merge(beside, c.object.Spec).(map[string]any)
 		if note := overrides.Compare(unheld(spec), unheld(merged), from.Base.Secret).String(); note != "" {
 			stamps[contract.AnnotationOverrides] = note
 		}

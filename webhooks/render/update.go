@@ -12,6 +12,7 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/internal/mutation"
 	"github.com/vmstencil/stencil/template"
+	"github.com/vmstencil/stencil/template/alternatives"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/overrides"
 	"github.com/vmstencil/stencil/webhooks/internal/rerender"
@@ -176,7 +177,9 @@ func (u update) applyOverlay(p *mutation.Patch, templateBase any) any {
 			base.Spec = known
 		}
 	}
-	spec, _ := overrides.Merge(base.Spec, overrides.Members(u.object.Spec)).(map[string]any)
+	fields := alternatives.Spec()
+	merged := overrides.Merge(fields.Without(base.Spec, overrides.Members(u.object.Spec)), overrides.Members(u.object.Spec))
+	spec, _ := fields.Restore(merged, u.stored.Spec, templateBase).(map[string]any)
 	if u.object.Spec == nil {
 		p.Set(mutation.Pointer{"spec"}, spec)
 	} else {
@@ -252,8 +255,9 @@ func addStrings(p *mutation.Patch, key string, requested, add map[string]any) {
 func (u update) complete(p *mutation.Patch, from machine.Record, base any) (spec any, merged []mutation.Pointer) {
 	before, now, known := u.manifests()
 	revert := overrides.Reverter{Tracked: base != nil}
-	requested := u.object.Spec
-	eachChangedList(mutation.Pointer{"spec"}, u.stored.Spec, u.object.Spec, func(at mutation.Pointer, stored, sent any) {
+	fields := alternatives.Spec()
+	requested, _ := fields.Settle(u.stored.Spec, u.object.Spec, overrides.Members(now.Spec)).(map[string]any)
+	eachChangedList(mutation.Pointer{"spec"}, u.stored.Spec, requested, func(at mutation.Pointer, stored, sent any) {
 		storedList, sentList, byName := overrides.NamedLists(stored, sent)
 		if !byName {
 			return
@@ -271,6 +275,7 @@ func (u update) complete(p *mutation.Patch, from machine.Record, base any) (spec
 		case inBase != nil:
 			storedList = inBase
 		}
+		storedList, _ = fields.At(at[1:]...).Without(storedList, sentList).([]any)
 		list := overrides.MergeNamed(storedList, sentList)
 		if reflect.DeepEqual(list, sentList) {
 			return
@@ -283,13 +288,8 @@ func (u update) complete(p *mutation.Patch, from machine.Record, base any) (spec
 	} else if !known {
 		before.Spec, now.Spec = u.claims()
 	}
-	completed, _ := revert.Restore(u.stored.Spec, requested, overrides.Members(before.Spec), overrides.Members(now.Spec), base).(map[string]any)
-	for _, other := range [][2]string{{"running", "runStrategy"}, {"runStrategy", "running"}} {
-		if u.object.Spec[other[0]] != nil && u.object.Spec[other[1]] == nil {
-			// KubeVirt takes only one of both.
-			delete(completed, other[1])
-		}
-	}
+	restored := revert.Restore(u.stored.Spec, requested, overrides.Members(before.Spec), overrides.Members(now.Spec), base)
+	completed, _ := fields.Restore(fields.Without(restored, requested), u.stored.Spec, base).(map[string]any)
 	turn(p, mutation.Pointer{"spec"}, u.object.Spec, completed)
 	return completed, merged
 }

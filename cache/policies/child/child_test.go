@@ -192,6 +192,7 @@ func TestHostilePolicies(t *testing.T) {
 	}
 }
 
+//suite:plain
 func TestTheEngineBoundsTheOthersInAChild(t *testing.T) {
 	r := newRunner(t, func(o *Options) { o.CompileTimeout = time.Minute })
 	named := `{"kind":"VirtualMachine","metadata":{"name":"a"}}`

@@ -23,6 +23,8 @@ import (
 )
 
 // TestVirtctl runs a released virtctl, which has no support for Stencil.
+//
+//suite:full
 func TestVirtctl(t *testing.T) {
 	space := shop(t)
 	tools, err := controlplane.Tools(t.Context(), "virtctl")

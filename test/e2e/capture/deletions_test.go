@@ -111,6 +111,8 @@ func isMadeAnew(kind schema.GroupVersionResource, want int) result {
 }
 
 // TestDeletionsLeaveNothing deletes each object that a capture uses, at each of its steps.
+//
+//suite:long
 func TestDeletionsLeaveNothing(t *testing.T) {
 	s := real.on(t)
 	request := func(t *testing.T, c *capture) { c.remove(t, requests, c.golden, "r") }

@@ -92,6 +92,8 @@ func TestRequestsThatCannotSucceedAreRefused(t *testing.T) {
 }
 
 // TestManyCaptures captures a VM with many requests at once.
+//
+//suite:long
 func TestManyCaptures(t *testing.T) {
 	many := 500
 	if brief {

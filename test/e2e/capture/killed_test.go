@@ -62,6 +62,8 @@ func (s *stage) leader(t *testing.T) string {
 }
 
 // TestTwoManagersMakeNothingTwice runs two replicas during captures, and kills the leader in the middle.
+//
+//suite:long
 func TestTwoManagersMakeNothingTwice(t *testing.T) {
 	s := real.on(t)
 	if err := s.platform.StopManager(); err != nil {

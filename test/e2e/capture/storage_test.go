@@ -13,6 +13,8 @@ import (
 var atFault = []string{"Timeout", "SnapshotFailed"}
 
 // TestFailuresOfTheStorageEndTheRequestAndLeaveNothing tests storage that never does what KubeVirt and CDI wait for.
+//
+//suite:long
 func TestFailuresOfTheStorageEndTheRequestAndLeaveNothing(t *testing.T) {
 	s := real.on(t)
 	for name, tc := range map[string]struct {
@@ -68,6 +70,8 @@ func TestFailuresOfTheStorageEndTheRequestAndLeaveNothing(t *testing.T) {
 
 // TestUnrulyStorageMakesOneTemplateOrNone has storage that is slow, fails for a while, loses objects, and reports changes late, early, and
 // repeatedly.
+//
+//suite:long
 func TestUnrulyStorageMakesOneTemplateOrNone(t *testing.T) {
 	s := real.on(t)
 	snapshotSteps := []csi.Step{csi.BindSnapshot, csi.TakeSnapshot, csi.ReadySnapshot}

@@ -99,6 +99,8 @@ func checkEnded(t *testing.T, s *stage, captures map[int]*capture, images string
 }
 
 // TestRemoveWithoutAManager prepares the removal by stencilctl, after the manager was killed with a capture at each step.
+//
+//suite:long
 func TestRemoveWithoutAManager(t *testing.T) {
 	s := real.on(t)
 	binary, err := stencilctl.Binary(t.Context())
@@ -193,6 +195,8 @@ func runHook(ctx context.Context, s *stage, client kubernetes.Interface, account
 }
 
 // TestUninstallingLeavesNothing uninstalls Stencil while its leader has a capture at each step, and installs it again.
+//
+//suite:long
 func TestUninstallingLeavesNothing(t *testing.T) {
 	s := real.on(t)
 	client, err := kubernetes.NewForConfig(s.platform.Plane.AdminConfig())

@@ -191,6 +191,7 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 	})
 }
 
+//suite:long
 func TestARegistryThatIsDown(t *testing.T) {
 	own := namespace(t)
 	var down atomic.Bool
@@ -277,6 +278,8 @@ func TestASuspendedImage(t *testing.T) {
 }
 
 // TestTheDefaultStorageClassChanges lets CDI import again, for another class.
+//
+//suite:long
 func TestTheDefaultStorageClassChanges(t *testing.T) {
 	own := namespace(t)
 	first := push(t, "class/fedora", "latest")

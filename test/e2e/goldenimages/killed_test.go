@@ -10,6 +10,8 @@ import (
 
 // TestTheManagerIsKilledAtEachStep kills the manager as the failure of its host would, each time that an image has reached a step of its life. A second
 // image, which takes a DataSource over, is at other steps then.
+//
+//suite:long
 func TestTheManagerIsKilledAtEachStep(t *testing.T) {
 	// A successor would have to wait until the lease of the manager that was killed ends.
 	restart := func(more ...string) {

@@ -12,6 +12,8 @@ import (
 
 // TestManyImages makes many images of few repositories at once. All are checked, and their next checks have to be spread. Most have a DataSource
 // that a user provides, so that they import nothing: CDI's controllers import about one image in a second.
+//
+//suite:long
 func TestManyImages(t *testing.T) {
 	const number, imported, repositories = 300, 20, 10
 	own := namespace(t)

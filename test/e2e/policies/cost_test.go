@@ -119,6 +119,8 @@ func TestAnApprovalThatIsTooLarge(t *testing.T) {
 
 // An expression that costs too much denies the request regardless of its result, so Stencil limits what it writes to a namespace. With any content
 // within the limits, a member of many groups gets the right decision.
+//
+//suite:full
 func TestTheLargestAnnotationsStayWithinTheBudgets(t *testing.T) {
 	const limit = 64 << 10
 	space := namespace(t)
@@ -196,6 +198,8 @@ func TestTheLargestAnnotationsStayWithinTheBudgets(t *testing.T) {
 }
 
 // The policies look up the index of approvals once for each label of a namespace.
+//
+//suite:full
 func TestNamespacesOfManyLabelsStayWithinTheBudgets(t *testing.T) {
 	const many = 200
 	label := func(i int) string { return fmt.Sprintf("label-%03d.example.com/%s", i, strings.Repeat("k", 63)) }

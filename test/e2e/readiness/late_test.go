@@ -50,6 +50,8 @@ func (s *stage) install(t *testing.T, definition, namespace, object string) {
 
 // TestDefinitionsComeAndGoWhileTheManagerRuns starts a manager on a cluster without CDI, snapshots, instance types and Multus, and installs and
 // deletes them while it runs.
+//
+//suite:long
 func TestDefinitionsComeAndGoWhileTheManagerRuns(t *testing.T) {
 	s := (&stage{options: platform.Options{ControllerManager: true, CDILater: true, Log: os.Stderr}}).on(t)
 	t.Cleanup(func() {

@@ -142,6 +142,8 @@ func startContained(t *testing.T, c contained) *exec.Cmd {
 }
 
 // TestTheDefaulterRunsInItsImage starts the defaulter with Debian's libvirt and QEMU as the pod of the manager has it.
+//
+//suite:debian
 func TestTheDefaulterRunsInItsImage(t *testing.T) {
 	repository := built.Repository + "/" + debianImage
 	c, socket := containerOf(t, repository, digestIn(t, repository))

@@ -101,7 +101,7 @@ func TestBadRequestsAreRefusedWithEveryCause(t *testing.T) {
 		},
 		{
 			name:     "a spec that KubeVirt refuses",
-			manifest: vm("bad", "golden/fedora", gen.Spec("running: true")),
+			manifest: vm("bad", "golden/fedora", gen.Spec("running: true\nrunStrategy: Always")),
 			want:     []string{`Running and RunStrategy are mutually exclusive`},
 		},
 		{

@@ -49,6 +49,8 @@ func TestAnExportEnds(t *testing.T) {
 }
 
 // TestAnotherManagerContinues kills the manager while disks are written, as many as may be at a time, and one import waits for them.
+//
+//suite:long
 func TestAnotherManagerContinues(t *testing.T) {
 	ova, disk := appliance(t)
 	url, release := slow(t, ova)

@@ -69,7 +69,7 @@ func (r Reverter) members(stored, before map[string]any, now, base any) any {
 			left[key] = value
 		}
 	}
-	if len(left) == 0 && len(stored) > 0 && base == nil {
+	if len(left) == 0 && (len(stored) > 0 || now == nil) && base == nil {
 		return nil
 	}
 	return left

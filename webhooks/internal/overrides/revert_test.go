@@ -51,6 +51,10 @@ func TestRevert(t *testing.T) {
 			stored: `{"a":{"b":{"mine":1}},"c":{"mine":1,"theirs":2}}`, before: `{"a":{"b":{"mine":1}},"c":{"mine":1}}`, now: `{}`, want: `{"c":{"theirs":2}}`,
 		},
 		{
+			name:   "an empty map goes, and one that is still said stays",
+			stored: `{"a":{},"b":{}}`, before: `{"a":{},"b":{}}`, now: `{"b":{}}`, want: `{"b":{}}`,
+		},
+		{
 			name:   "of a named list the items that were named go",
 			stored: `{"l":[{"name":"theirs"},{"name":"mine"}]}`, before: `{"l":[{"name":"mine"}]}`, now: `{}`, want: `{"l":[{"name":"theirs"}]}`,
 		},

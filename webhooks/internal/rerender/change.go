@@ -10,6 +10,7 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/template"
+	"github.com/vmstencil/stencil/template/alternatives"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/overrides"
 )
@@ -96,7 +97,7 @@ func causesOf(err error, from machine.Record) field.ErrorList {
 // Spec returns a spec with the new values of the template in place of the old ones. Other values are overrides, and stay: also those of fields with a
 // value that is not known. So do the values in pinned, which is what the manifest of the sender has.
 func (c *Change) Spec(spec, pinned any) any {
-	return overrides.Replace(spec, c.old["spec"], c.now["spec"], pinned)
+	return alternatives.Spec().Keep(overrides.Replace(spec, c.old["spec"], c.now["spec"], pinned), spec)
 }
 
 // Strings is Spec for metadata.labels or metadata.annotations.

@@ -1,0 +1,3 @@
+module github.com/vmstencil/stencil/hack/fetch
+
+go 1.26.0

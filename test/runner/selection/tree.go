@@ -1,0 +1,195 @@
+package selection
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Tree is the files of a checkout: those that git knows, and new ones that it does not ignore.
+type Tree struct {
+	root  string
+	files []string
+	// sums are digests of files, and known those of parts.
+	sums, known map[string]string
+	// packages are the folders with Go files.
+	packages map[string]bool
+	// literals are the strings of the Go files of a folder, see named.
+	literals map[string][]string
+}
+
+// ReadTree reads the files of the checkout at root.
+func ReadTree(ctx context.Context, root string) (*Tree, error) {
+	command := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	command.Dir = root
+	listed, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the files of the checkout: %w", err)
+	}
+	t := &Tree{root: root, sums: map[string]string{}, known: map[string]string{}, packages: map[string]bool{}, literals: map[string][]string{}}
+	for name := range strings.SplitSeq(string(bytes.TrimRight(listed, "\x00")), "\x00") {
+		content, err := os.ReadFile(filepath.Join(root, name))
+		if errors.Is(err, fs.ErrNotExist) { // Removed, and not yet from the index.
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the checkout: %w", err)
+		}
+		sum := sha256.Sum256(content)
+		t.sums[name] = hex.EncodeToString(sum[:])
+		t.files = append(t.files, name)
+		if strings.HasSuffix(name, ".go") && !strings.Contains(name, "testdata/") {
+			t.packages[path.Dir(name)] = true
+		}
+	}
+	slices.Sort(t.files)
+	t.files = slices.Compact(t.files)
+	return t, nil
+}
+
+// With returns the tree with another content of one of its files.
+func (t *Tree) With(file string, content []byte) *Tree {
+	other := *t
+	sum := sha256.Sum256(content)
+	other.sums = maps.Clone(t.sums)
+	other.sums[file] = hex.EncodeToString(sum[:])
+	other.known = map[string]string{}
+	return &other
+}
+
+// owner is the folder of the package that a file belongs to, and whether only its tests read it. A file above all packages has none.
+func (t *Tree) owner(file string) (folder string, test bool) {
+	test = strings.HasSuffix(file, "_test.go") || strings.Contains("/"+file, "/testdata/")
+	for folder = path.Dir(file); !t.packages[folder]; folder = path.Dir(folder) {
+		if folder == "." {
+			return "", false
+		}
+	}
+	return folder, test
+}
+
+// Parts of the tree are named as in a list for people.
+func sourcesOf(folder string) string { return folder }
+func testsOf(folder string) string   { return folder + " (tests)" }
+func below(name string) string       { return name + " (files)" }
+
+// partsOf are the parts that a file belongs to.
+func (t *Tree) partsOf(file string) []string {
+	var parts []string
+	if folder, test := t.owner(file); folder != "" {
+		if test {
+			parts = append(parts, testsOf(folder))
+		} else {
+			parts = append(parts, sourcesOf(folder))
+		}
+	}
+	if base := path.Base(file); base == "go.mod" || base == "go.sum" {
+		parts = append(parts, moduleFiles)
+	}
+	for name := file; name != "."; name = path.Dir(name) {
+		parts = append(parts, below(name))
+	}
+	return parts
+}
+
+// moduleFiles is the part with all go.mod and go.sum.
+const moduleFiles = "module files"
+
+// sum is the digest of a part, empty if it has no file.
+func (t *Tree) sum(part string) string {
+	if len(t.known) == 0 {
+		lines := map[string][]string{}
+		for _, file := range t.files {
+			for _, each := range t.partsOf(file) {
+				lines[each] = append(lines[each], file+" "+t.sums[file])
+			}
+		}
+		for each, of := range lines {
+			t.known[each] = digestOf(of)
+		}
+	}
+	return t.known[part]
+}
+
+func digestOf(lines []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// named are the parts outside of packages that the Go files of a folder name in strings: paths below charts, docs or hack, files at the root, and
+// paths that start with "../". In a file that has the string ".." every folder at the root counts, because paths are joined from words.
+func (t *Tree) named(folder string) []string {
+	if found, ok := t.literals[folder]; ok {
+		return found
+	}
+	found := []string{}
+	for _, file := range t.files {
+		if path.Dir(file) != folder || !strings.HasSuffix(file, ".go") {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(t.root, file))
+		if err != nil {
+			continue
+		}
+		words := stringsOf(content)
+		joined := slices.Contains(words, "..")
+		for _, word := range words {
+			if name := t.resolve(folder, word, joined); name != "" {
+				found = append(found, below(name))
+			}
+		}
+	}
+	slices.Sort(found)
+	t.literals[folder] = slices.Compact(found)
+	return t.literals[folder]
+}
+
+// resolve returns the name of a file or folder that a string means; empty if it means none.
+func (t *Tree) resolve(folder, word string, joined bool) string {
+	if word == "" || len(word) > 200 || strings.ContainsAny(word, " \n*{}%") {
+		return ""
+	}
+	name := path.Clean(word)
+	if strings.HasPrefix(word, "../") {
+		name = path.Clean(path.Join(folder, word))
+	}
+	first, _, deep := strings.Cut(name, "/")
+	known := first == "charts" || first == "docs" || first == "hack" || joined || strings.HasPrefix(word, "../")
+	if !known && (deep || !strings.Contains(name, ".")) || t.sum(below(name)) == "" {
+		return ""
+	}
+	return name
+}
+
+// stringsOf are the string literals of a Go file.
+func stringsOf(source []byte) []string {
+	var found []string
+	files := token.NewFileSet()
+	var s scanner.Scanner
+	s.Init(files.AddFile("", -1, len(source)), source, nil, 0)
+	for {
+		_, kind, literal := s.Scan()
+		switch kind {
+		case token.EOF:
+			return found
+		case token.STRING:
+			if text, err := strconv.Unquote(literal); err == nil {
+				found = append(found, text)
+			}
+		}
+	}
+}
