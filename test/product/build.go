@@ -22,6 +22,8 @@ type program struct {
 	// cgo is set if it is linked with C; the others are static.
 	cgo  bool
 	tags string
+	// counts is the folder of the package that counts what the program executes in a measurement, see [CoverVariable].
+	counts string
 }
 
 // small omits a page of gRPC that looks up methods by name: with it, the linker retains all methods of all types, and programs are half as
@@ -29,12 +31,12 @@ type program struct {
 const small = "grpcnotrace"
 
 var programs = []program{
-	{name: "stencil-manager", module: ".", pkg: "./cmd/stencil-manager", tags: small},
-	{name: "stencil-apiserver", module: ".", pkg: "./cmd/stencil-apiserver", tags: small},
-	{name: "stencil-mover", module: ".", pkg: "./cmd/stencil-mover"},
+	{name: "stencil-manager", module: ".", pkg: "./cmd/stencil-manager", tags: small, counts: "internal/buildinfo"},
+	{name: "stencil-apiserver", module: ".", pkg: "./cmd/stencil-apiserver", tags: small, counts: "internal/buildinfo"},
+	{name: "stencil-mover", module: ".", pkg: "./cmd/stencil-mover", counts: "internal/buildinfo"},
 	{name: "stencilctl", module: ".", pkg: "./cmd/stencilctl"},
 	// libvirt is loaded at run time, so that neither it nor its headers are needed to build.
-	{name: "stencil-defaulter", module: "cmd/stencil-defaulter", pkg: ".", cgo: true, tags: "libvirt_dlopen"},
+	{name: "stencil-defaulter", module: "cmd/stencil-defaulter", pkg: ".", cgo: true, tags: "libvirt_dlopen", counts: "defaulting/identity"},
 }
 
 func names() []string {
@@ -119,7 +121,7 @@ func build(ctx context.Context, root string, wanted ...string) error {
 
 func (p program) build(ctx context.Context, root, bin string) error {
 	// The program contains nothing that depends on the host, the folder or git.
-	arguments, err := p.coverArguments(root, bin)
+	arguments, err := p.coverArguments(bin, root)
 	if err != nil {
 		return err
 	}

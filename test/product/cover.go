@@ -2,17 +2,21 @@ package product
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // CoverVariable is the environment variable with which programs are built that count what they execute. They write into the folder of GOCOVERDIR,
 // every other second, because tests kill them.
 const CoverVariable = "STENCIL_COVER"
 
-// counting is added to each program of a measurement.
-const counting = `package main
+// counting is added to a package of each program of a measurement.
+const counting = `
 
 import (
 	"fmt"
@@ -43,21 +47,31 @@ func init() {
 `
 
 // coverArguments are those of the build of a program that counts what it executes; none without [CoverVariable].
-func (p program) coverArguments(root, bin string) ([]string, error) {
+func (p program) coverArguments(bin, root string) ([]string, error) {
 	if os.Getenv(CoverVariable) == "" {
 		return nil, nil
 	}
-	source, overlay := filepath.Join(bin, "counting.go.txt"), filepath.Join(bin, p.name+".overlay.json")
-	if err := os.WriteFile(source, []byte(counting), 0o644); err != nil {
-		return nil, fmt.Errorf("preparing %s for a measurement: %w", p.name, err)
+	arguments := []string{"-cover", "-covermode=atomic", "-coverpkg=github.com/vmstencil/stencil/..."}
+	if p.counts == "" {
+		return arguments, nil // It ends by itself, and writes its counts then.
 	}
-	replace := map[string]map[string]string{"Replace": {filepath.Join(root, p.module, p.pkg, "zz_counting.go"): source}}
-	content, err := json.Marshal(replace)
+	list := exec.Command("go", "list", "-deps", "-tags="+p.tags, p.pkg)
+	list.Dir = filepath.Join(root, p.module)
+	listed, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the packages of %s: %w", p.name, err)
+	}
+	// The cover tool does not find a file that an overlay adds.
+	const prefix = "github.com/vmstencil/stencil/"
+	packages := slices.DeleteFunc(strings.Fields(string(listed)), func(each string) bool { return !strings.HasPrefix(each, prefix) || each == prefix+p.counts })
+	arguments[2] = "-coverpkg=" + strings.Join(packages, ",")
+	source, overlay := filepath.Join(bin, p.name+".counting.go.txt"), filepath.Join(bin, p.name+".overlay.json")
+	content, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, p.counts, "zz_counting.go"): source}})
 	if err == nil {
-		err = os.WriteFile(overlay, content, 0o644)
+		err = errors.Join(os.WriteFile(source, []byte("package "+filepath.Base(p.counts)+counting), 0o644), os.WriteFile(overlay, content, 0o644))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("preparing %s for a measurement: %w", p.name, err)
 	}
-	return []string{"-cover", "-covermode=atomic", "-coverpkg=github.com/vmstencil/stencil/...", "-overlay=" + overlay}, nil
+	return append(arguments, "-overlay="+overlay), nil
 }

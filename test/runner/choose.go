@@ -15,7 +15,7 @@ import (
 	"github.com/vmstencil/stencil/test/runner/selection"
 )
 
-// history is what a run knows of results: those of this machine, and those that are committed.
+// history has the results of earlier runs: those of this machine, and those that are committed.
 type history struct {
 	root   string
 	record selection.Record

@@ -103,11 +103,46 @@ func (r runner) measure(ctx context.Context, out io.Writer) (err error) {
 	executed := selection.Executed{}
 	for _, each := range all {
 		err = errors.Join(err, each.err)
+		if each.err != nil {
+			continue // Not measured, so that it executes everything.
+		}
 		executed[each.folder] = append(executed[each.folder], each.blocks.Beyond(started)...)
 		slices.Sort(executed[each.folder])
 		executed[each.folder] = slices.Compact(executed[each.folder])
 	}
-	return errors.Join(err, executed.Write(root))
+	return errors.Join(err, executed.Write(root), r.kept(ctx, root, read, tools, all))
+}
+
+// kept stores the packages that passed as results of their suites: their inputs are others with the measurement.
+func (r runner) kept(ctx context.Context, root string, read *plan, tools []string, all []*measurement) error {
+	known, err := newHistory(root)
+	if err != nil {
+		return err
+	}
+	passed := map[string]*measurement{}
+	for _, each := range all {
+		if each.err == nil {
+			passed[each.suite+" "+each.folder] = each
+		}
+	}
+	for _, name := range recordedSuites {
+		wanted, err := read.suite(name)
+		if err != nil {
+			return err
+		}
+		if err := known.list(ctx, name, wanted, tools); err != nil {
+			return err
+		}
+		for _, each := range known.all() {
+			if of := passed[each.Key]; of != nil {
+				err = errors.Join(err, known.store.Passed(selection.Result{Key: each.Key, Digest: each.Digest, Landing: known.record.Landing + 1, Seconds: of.seconds}))
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // measureStart returns what the programs execute that run and have nothing to do.

@@ -32,7 +32,7 @@ template:
 	}
 	// field returns a field of the instance, of the first item of a list.
 	field := func(vm *unstructured.Unstructured, path string) map[string]any {
-		var value any = at(t, vm, "spec", "template", "spec")
+		value := at(t, vm, "spec", "template", "spec")
 		for key := range strings.SplitSeq(path, ".") {
 			if list, is := value.([]any); is {
 				value = list[0]

@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-// Tree is the files of a checkout: those that git knows, and new ones that it does not ignore.
+// Tree is the files of a checkout: those that git tracks, and new ones that it does not ignore.
 type Tree struct {
 	root  string
 	files []string
@@ -42,7 +42,7 @@ func ReadTree(ctx context.Context, root string) (*Tree, error) {
 	}
 	t := &Tree{root: root, sums: map[string]string{}, known: map[string]string{}, packages: map[string]bool{}, literals: map[string][]string{}}
 	for name := range strings.SplitSeq(string(bytes.TrimRight(listed, "\x00")), "\x00") {
-		content, err := os.ReadFile(filepath.Join(root, name))
+		content, err := read(filepath.Join(root, name))
 		if errors.Is(err, fs.ErrNotExist) { // Removed, and not yet from the index.
 			continue
 		}
@@ -59,6 +59,14 @@ func ReadTree(ctx context.Context, root string) (*Tree, error) {
 	slices.Sort(t.files)
 	t.files = slices.Compact(t.files)
 	return t, nil
+}
+
+// read returns the content of a file, or where a link leads.
+func read(path string) ([]byte, error) {
+	if target, err := os.Readlink(path); err == nil {
+		return []byte(target), nil
+	}
+	return os.ReadFile(path)
 }
 
 // With returns the tree with another content of one of its files.
@@ -82,7 +90,7 @@ func (t *Tree) owner(file string) (folder string, test bool) {
 	return folder, test
 }
 
-// Parts of the tree are named as in a list for people.
+// Parts of the tree have names that a list shows.
 func sourcesOf(folder string) string { return folder }
 func testsOf(folder string) string   { return folder + " (tests)" }
 func below(name string) string       { return name + " (files)" }
