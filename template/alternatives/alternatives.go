@@ -1,4 +1,4 @@
-// Package alternatives knows which fields of a VirtualMachine exclude each other: an interface is bound by masquerade or by bridge, a volume has one source.
+// Package alternatives lists the fields of a VirtualMachine that exclude each other: an interface is bound by masquerade or by bridge, a volume has one source.
 // Where a template has one of them and a request another, that of the request replaces that of the template.
 //
 // The table is made from the Go types of KubeVirt: their documentation says where only one member may be set, and what it does not say is in declared.

@@ -154,6 +154,52 @@ func TestEveryPackageWithTestsBelongsToASuite(t *testing.T) {
 	}
 }
 
+// TestEveryMarkedTestBelongsToACall fails for a test whose mark takes it out of the calls that name its package, and into none.
+func TestEveryMarkedTestBelongsToACall(t *testing.T) {
+	root, err := product.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := readPlan(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reached := map[string]bool{} // By mark and folder.
+	modules := map[string]bool{}
+	for _, suite := range read.Suites {
+		for _, each := range suite.Modules {
+			modules[each.Path] = true
+			folders, err := each.folders(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, folder := range folders {
+				reached[each.Marked+" "+filepath.Clean(folder)] = true
+			}
+			if _, err := each.selectMarked(root); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for path := range modules {
+		folders, err := module{Path: path}.folders(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, folder := range folders {
+			found, err := readMarks(root, []string{folder})
+			if err != nil {
+				t.Error(err)
+			}
+			for name, mark := range found {
+				if mark != "" && mark != plain && !reached[mark+" "+filepath.Clean(folder)] {
+					t.Errorf("%s in %s has the mark suite:%s, and no call of test/suites.yaml with marked: %s names the package", name, folder, mark, mark)
+				}
+			}
+		}
+	}
+}
+
 func TestTheTableMarksPackagesOverTheirBudgets(t *testing.T) {
 	var out strings.Builder
 	summary{

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -91,7 +92,7 @@ func (t *Tree) Packages(ctx context.Context, call Call, executed Executed, tools
 	return packages, nil
 }
 
-// Module describes a module as one package whose inputs are all sources that it is compiled from, its tests, and these files or folders.
+// Module describes a module as one package whose inputs are all sources that it is compiled from, its tests, and these files or folders, with comments.
 func (t *Tree) Module(ctx context.Context, suite, module string, files ...string) (Package, error) {
 	all, err := t.list(ctx, module, "-test", "./...")
 	if err != nil {
@@ -109,14 +110,14 @@ func (t *Tree) Module(ctx context.Context, suite, module string, files ...string
 			parts = append(parts, sourcesOf(folder))
 		}
 	}
-	return t.Again(Package{Folder: module, Key: suite + " " + module, Inputs: parts}), nil
+	return t.withComments().Again(Package{Folder: module, Key: suite + " " + module, Inputs: parts}), nil
 }
 
 // digest sorts parts, and returns a digest of them and further lines.
 func (t *Tree) digest(parts, further []string) (sorted []string, digest string) {
 	slices.Sort(parts)
 	sorted = slices.Compact(parts)
-	lines := slices.Clone(further)
+	lines := append(slices.Clone(further), runtime.Version(), runtime.GOARCH)
 	for _, each := range sorted {
 		lines = append(lines, each+" "+t.sum(each))
 	}

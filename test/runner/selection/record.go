@@ -44,7 +44,10 @@ const recordHead = `# Which packages of tests have passed, by a digest of their 
 # Written by ` + "`make record`" + ` after .ci/run has passed. A run leaves out what has passed with the same inputs; see CONTRIBUTING.md.
 `
 
-func recordFile(root string) string { return filepath.Join(root, "test", "passed.txt") }
+// recordName is the name of the record in the checkout.
+const recordName = "test/passed.txt"
+
+func recordFile(root string) string { return filepath.Join(root, recordName) }
 
 // ReadRecord reads the record of a checkout; without one, nothing has passed.
 func ReadRecord(root string) (Record, error) {

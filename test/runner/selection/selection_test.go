@@ -92,6 +92,8 @@ func TestAChangeSelects(t *testing.T) {
 		want          []string
 	}{
 		"what a test binary is linked with":           {"rego/rego.go", "package rego\n\nfunc Answer() int { return 41 }\n", []string{rego, cli, road, webhooks}},
+		"a comment":                                   {"rego/rego.go", "// Package rego answers.\npackage rego\n\nfunc Answer() int { return 42 } // Always.\n", nil},
+		"a directive":                                 {"rego/rego.go", "package rego\n\n//go:noinline\nfunc Answer() int { return 42 }\n", []string{rego, cli, road, webhooks}},
 		"what only one package executes":              {"webhooks/webhooks.go", checkout["webhooks/webhooks.go"] + "\nvar x = 1\n", []string{road, webhooks}},
 		"what no measurement has seen":                {"reconcilers/one/one.go", "package one\n\nfunc Run() { println() }\n", []string{cli, road}},
 		"a test":                                      {"rego/rego_test.go", checkout["rego/rego_test.go"] + "\nfunc TestB(t *testing.T) {}\n", []string{rego}},
@@ -100,7 +102,7 @@ func TestAChangeSelects(t *testing.T) {
 		"a document that none names":                  {"docs/other.md", "# New\n", nil},
 		"an example":                                  {"docs/examples/vm.yaml", "kind: Pod\n", []string{cli, road}},
 		"the chart":                                   {"charts/stencil/values.yaml", "a: 2\n", []string{cli, road}},
-		"an end-to-end test":                          {"test/e2e/cli/cli_test.go", checkout["test/e2e/cli/cli_test.go"] + "\n", []string{cli}},
+		"an end-to-end test":                          {"test/e2e/cli/cli_test.go", checkout["test/e2e/cli/cli_test.go"] + "\nfunc TestB(t *testing.T) {}\n", []string{cli}},
 		"what end-to-end tests are linked with":       {"test/product/product.go", "package product\n\nvar X = 1\n", []string{cli, road}},
 		"a module file":                               {"go.mod", checkout["go.mod"] + "\n", []string{rego, cli, road, gen, webhooks}},
 		"a file that does not belong to any of these": {"NOTES", "x", nil},

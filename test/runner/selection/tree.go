@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,8 +25,8 @@ import (
 type Tree struct {
 	root  string
 	files []string
-	// sums are digests of files, and known those of parts.
-	sums, known map[string]string
+	// sums are digests of files, of Go files without comments, and known those of parts. whole are digests of all that files have.
+	sums, known, whole map[string]string
 	// packages are the folders with Go files.
 	packages map[string]bool
 	// literals are the strings of the Go files of a folder, see named.
@@ -40,8 +41,11 @@ func ReadTree(ctx context.Context, root string) (*Tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the files of the checkout: %w", err)
 	}
-	t := &Tree{root: root, sums: map[string]string{}, known: map[string]string{}, packages: map[string]bool{}, literals: map[string][]string{}}
+	t := &Tree{root: root, sums: map[string]string{}, whole: map[string]string{}, known: map[string]string{}, packages: map[string]bool{}, literals: map[string][]string{}}
 	for name := range strings.SplitSeq(string(bytes.TrimRight(listed, "\x00")), "\x00") {
+		if name == recordName { // Results are no inputs.
+			continue
+		}
 		content, err := read(filepath.Join(root, name))
 		if errors.Is(err, fs.ErrNotExist) { // Removed, and not yet from the index.
 			continue
@@ -49,8 +53,7 @@ func ReadTree(ctx context.Context, root string) (*Tree, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the checkout: %w", err)
 		}
-		sum := sha256.Sum256(content)
-		t.sums[name] = hex.EncodeToString(sum[:])
+		t.whole[name], t.sums[name] = sumOf(content), sumOf(code(name, content))
 		t.files = append(t.files, name)
 		if strings.HasSuffix(name, ".go") && !strings.Contains(name, "testdata/") {
 			t.packages[path.Dir(name)] = true
@@ -72,12 +75,46 @@ func read(path string) ([]byte, error) {
 // With returns the tree with another content of one of its files.
 func (t *Tree) With(file string, content []byte) *Tree {
 	other := *t
-	sum := sha256.Sum256(content)
 	other.sums = maps.Clone(t.sums)
-	other.sums[file] = hex.EncodeToString(sum[:])
+	other.sums[file] = sumOf(code(file, content))
 	other.known = map[string]string{}
 	return &other
 }
+
+// withComments returns the tree for what reads comments, too.
+func (t *Tree) withComments() *Tree {
+	other := *t
+	other.sums, other.known = t.whole, map[string]string{}
+	return &other
+}
+
+func sumOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// code returns what of a file decides about results: of a Go file, all but comments that are no directives. Those before an import of C are code.
+func code(name string, content []byte) []byte {
+	if !strings.HasSuffix(name, ".go") || bytes.Contains(content, []byte(`import "C"`)) {
+		return content
+	}
+	var found bytes.Buffer
+	files := token.NewFileSet()
+	var s scanner.Scanner
+	s.Init(files.AddFile("", -1, len(content)), content, nil, scanner.ScanComments)
+	for {
+		_, kind, literal := s.Scan()
+		switch {
+		case kind == token.EOF:
+			return found.Bytes()
+		case kind != token.COMMENT || directive.MatchString(literal):
+			fmt.Fprintf(&found, "%d %q\n", kind, literal)
+		}
+	}
+}
+
+// directive is the beginning of a comment that programs read, such as //go:embed and //suite:long.
+var directive = regexp.MustCompile(`^//[a-z]+:[a-z]`)
 
 // owner is the folder of the package that a file belongs to, and whether only its tests read it. A file above all packages has none.
 func (t *Tree) owner(file string) (folder string, test bool) {
