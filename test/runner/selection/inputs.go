@@ -71,7 +71,8 @@ func (t *Tree) Packages(ctx context.Context, call Call, executed Executed, tools
 		parts = append(parts, t.named(folder)...)
 		for _, each := range closure {
 			parts = append(parts, sourcesOf(each))
-			if strings.HasPrefix(each, "test/") {
+			// The folders that the equipment names are those of the digest of the product.
+			if strings.HasPrefix(each, "test/") && each != equipment {
 				parts = append(parts, t.named(each)...)
 			}
 		}

@@ -175,8 +175,8 @@ func digestOf(lines []string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// named are the parts outside of packages that the Go files of a folder name in strings: paths below charts, docs or hack, files at the root, and
-// paths that start with "../". In a file that has the string ".." every folder at the root counts, because paths are joined from words.
+// named are the parts outside of packages that the Go files of a folder name in strings: paths below charts, docs or hack, files at the root, paths that
+// start with "../", and words of a path that follow each other, as arguments of a function that joins them.
 func (t *Tree) named(folder string) []string {
 	if found, ok := t.literals[folder]; ok {
 		return found
@@ -191,9 +191,12 @@ func (t *Tree) named(folder string) []string {
 			continue
 		}
 		words := stringsOf(content)
-		joined := slices.Contains(words, "..")
-		for _, word := range words {
-			if name := t.resolve(folder, word, joined); name != "" {
+		for i, word := range words {
+			name := t.joined(folder, words[i:])
+			if name == "" {
+				name = t.resolve(folder, word)
+			}
+			if name != "" {
 				found = append(found, below(name))
 			}
 		}
@@ -204,20 +207,52 @@ func (t *Tree) named(folder string) []string {
 }
 
 // resolve returns the name of a file or folder that a string means; empty if it means none.
-func (t *Tree) resolve(folder, word string, joined bool) string {
-	if word == "" || len(word) > 200 || strings.ContainsAny(word, " \n*{}%") {
+func (t *Tree) resolve(folder, word string) string {
+	if !isPath(word) {
 		return ""
 	}
 	name := path.Clean(word)
-	if strings.HasPrefix(word, "../") {
+	up := strings.HasPrefix(word, "../")
+	if up {
 		name = path.Clean(path.Join(folder, word))
 	}
 	first, _, deep := strings.Cut(name, "/")
-	known := first == "charts" || first == "docs" || first == "hack" || joined || strings.HasPrefix(word, "../")
+	known := first == "charts" || first == "docs" || first == "hack" || up
 	if !known && (deep || !strings.Contains(name, ".")) || t.sum(below(name)) == "" {
 		return ""
 	}
 	return name
+}
+
+// joined returns the name of the file or folder that words mean which begin with "..", from the folder, or with a folder at the root.
+func (t *Tree) joined(folder string, words []string) string {
+	name := ""
+	if words[0] == ".." {
+		name = folder
+	}
+	const least = 2 // One word at the root is any word.
+	for i, word := range words {
+		if !isPath(word) {
+			break
+		}
+		next := path.Join(name, word)
+		if next == "." || strings.HasPrefix(next, "..") || word != ".." && t.sum(below(next)) == "" {
+			if i < least {
+				return ""
+			}
+			break
+		}
+		name = next
+	}
+	if !strings.Contains(name, "/") || words[0] == ".." && strings.HasPrefix(folder+"/", name+"/") {
+		return ""
+	}
+	return name
+}
+
+// isPath reports whether a string may be a path, or a part of one.
+func isPath(word string) bool {
+	return word != "" && len(word) <= 200 && !strings.ContainsAny(word, " \n*{}%")
 }
 
 // stringsOf are the string literals of a Go file.
