@@ -235,9 +235,6 @@ func (h *history) repeat(ctx context.Context, m module, results []result, enviro
 		if err != nil || len(repeated) != 1 || repeated[0].failed {
 			continue
 		}
-		if err := os.MkdirAll(h.store.Folder, 0o755); err != nil {
-			return err
-		}
 		log, err := os.CreateTemp(h.store.Folder, "flaky-"+strings.ReplaceAll(failed.folder, "/", "_")+"-*.log")
 		if err != nil {
 			return err

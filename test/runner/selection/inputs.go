@@ -177,6 +177,9 @@ func (t *Tree) closures(ctx context.Context, call Call) (map[string][]string, er
 
 // product are the folders of the packages that Stencil's programs are linked with.
 func (t *Tree) product(ctx context.Context) ([]string, error) {
+	if t.programs != nil {
+		return t.programs, nil
+	}
 	var folders []string
 	for module, patterns := range map[string]string{".": "./cmd/...", "cmd/stencil-defaulter": "."} {
 		all, err := t.list(ctx, module, "-tags=libvirt_dlopen", patterns)
@@ -188,7 +191,8 @@ func (t *Tree) product(ctx context.Context) ([]string, error) {
 		}
 	}
 	slices.Sort(folders)
-	return slices.Compact(folders), nil
+	t.programs = slices.Compact(folders)
+	return t.programs, nil
 }
 
 // ours are the folders of the repository's packages among import paths.

@@ -29,6 +29,8 @@ type Tree struct {
 	sums, known, whole map[string]string
 	// packages are the folders with Go files.
 	packages map[string]bool
+	// programs are the folders of the product, once they have been listed.
+	programs []string
 	// literals are the strings of the Go files of a folder, see named.
 	literals map[string][]string
 }
