@@ -220,6 +220,7 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 	}
 	form.move()
 	reads := readsOf(slices.DeleteFunc([]*ast.Module{module, c.helpers.module(module)}, func(m *ast.Module) bool { return m == nil })...)
+	compared := comparedIn(module)
 	program, more := c.link(text, given, kinds, module, environments)
 	if slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == CodeReference }) {
 		// Invalid references cause further errors, also of types.
@@ -231,7 +232,7 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 	if len(problems) > 0 {
 		return nil, &CompileError{inOrder(problems)}
 	}
-	program.source, program.metadata, program.reads = text, metadata, reads
+	program.source, program.metadata, program.reads, program.compared = text, metadata, reads, compared
 	if hasKey {
 		c.programs.put(key, program)
 	}

@@ -27,6 +27,8 @@ type program struct {
 	metadata Metadata
 	// reads are the paths in input that the rules may read.
 	reads [][]string
+	// compared are the constants with which the rules compare places in input.
+	compared []Compared
 
 	compiler *ast.Compiler
 	query    ast.Body

@@ -69,6 +69,8 @@ var commands = map[string]struct {
 	"check good policies":                         {line: "stencilctl policy check policies"},
 	"check broken policies":                       {line: "stencilctl policy check broken"},
 	"check broken, as JSON":                       {line: "stencilctl policy check broken/syntax.rego -o json"},
+	"check what no request reaches":               {line: "stencilctl policy check unreached"},
+	"test what no request reaches":                {line: "stencilctl policy test unreached"},
 	"check, as SARIF":                             {line: "stencilctl policy check broken -o sarif"},
 	"check, as JUnit":                             {line: "stencilctl policy check broken policies -o junit"},
 	"test, as SARIF":                              {line: "stencilctl policy test policies broken/failing.yaml broken/syntax.rego --format sarif --coverage-min 90"},

@@ -10,6 +10,8 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	policycache "github.com/vmstencil/stencil/cache/policies"
 	"github.com/vmstencil/stencil/internal/excerpt"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	policyspec "github.com/vmstencil/stencil/policies/spec"
 	suite "github.com/vmstencil/stencil/policies/tests"
 	"github.com/vmstencil/stencil/rego"
 )
@@ -121,6 +123,24 @@ func (s *sample) text(named bool) string {
 		text += ": " + excerpt.List(s.found, maximumNames, "VirtualMachines")
 	}
 	return excerpt.Of(text, maximumWarning)
+}
+
+// unreached returns a warning for each rule and test about requests that the policy does not evaluate, up to maximumWarnings.
+func unreached(object *v1alpha1.VirtualMachinePolicy, entry *policyset.Entry) []string {
+	if entry == nil {
+		return nil
+	}
+	compared, is := entry.Policy.(policyspec.Compared)
+	read, problems := policyspec.Read(object)
+	if !is || len(problems) > 0 {
+		return nil
+	}
+	var warnings []string
+	for _, each := range read.Unreached(compared) {
+		cause := causeOf(each)
+		warnings = append(warnings, excerpt.Of(cause.Field+": "+cause.Message, maximumWarning))
+	}
+	return warnings[:min(len(warnings), maximumWarnings)]
 }
 
 func warningOf(failed suite.Result) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -65,7 +66,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	if len(report.failures) > 0 && object.Annotations[v1alpha1.AnnotationStoreFailing] != "true" {
 		return deny.With(failing(object.Name, report.field, report.failures))
 	}
-	return admission.Allowed("").WithWarnings(append(report.failures, report.warnings...)...)
+	return admission.Allowed("").WithWarnings(slices.Concat(report.failures, report.warnings, unreached(object, trial.Entry))...)
 }
 
 // report has what a trial found, as texts for users.

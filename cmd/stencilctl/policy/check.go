@@ -86,14 +86,26 @@ func check(ctx context.Context, policies []*source.Policy) ([]problem, error) {
 			})
 		}
 		names[policy.Name()] = policy.File
-		_, err := compile(ctx, compiler, policy.Spec.Definition, compileTimeout)
+		compiled, err := compile(ctx, compiler, policy.Spec.Definition, compileTimeout)
 		problems := problemsOf(policy.File, policy.Name(), policy, err)
 		if err != nil && len(problems) == 0 {
 			return nil, cli.Internal(fmt.Errorf("compiling policy %s: %w", policy.Name(), err))
 		}
 		found = append(found, problems...)
+		if err == nil {
+			found = append(found, unreached(policy, compiled)...)
+		}
 	}
 	return found, nil
+}
+
+// unreached returns the rules and tests of a policy about requests that it does not evaluate.
+func unreached(policy *source.Policy, compiled *rego.Policy) []problem {
+	var found []problem
+	for _, each := range policy.Spec.Unreached(compiled) {
+		found = append(found, place(policy.File, policy.Name(), policy, each))
+	}
+	return found
 }
 
 func sarifOf(problems []problem) *reports.Sarif {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/reports"
+	policyspec "github.com/vmstencil/stencil/policies/spec"
 	"github.com/vmstencil/stencil/rego"
 )
 
@@ -168,6 +169,7 @@ var rules = []reports.Rule{
 	{ID: rego.CodeMetadata, Text: "An annotation is invalid.", Level: reports.Error},
 	{ID: rego.CodeSchema, Text: "The schema of the parameters is invalid.", Level: reports.Error},
 	{ID: rego.CodeParameters, Text: "The parameters do not satisfy their schema.", Level: reports.Error},
+	{ID: policyspec.CodeUnreached, Text: "A rule or a test is about requests that the policy does not evaluate.", Level: reports.Error},
 	{ID: ruleTest, Text: "A test of the policy failed.", Level: reports.Error},
 	{ID: ruleCoverage, Text: "The tests evaluate too little of the policy.", Level: reports.Error},
 }

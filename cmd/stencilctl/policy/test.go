@@ -57,7 +57,7 @@ exactly the messages that the policy must come to.`,
 type report struct {
 	Policy string `json:"policy"`
 	File   string `json:"file"`
-	// Problems are the reasons why no test could run.
+	// Problems are the reasons why no test could run, and what no request reaches.
 	Problems []problem    `json:"problems,omitempty"`
 	Tests    []testResult `json:"tests"`
 	Passed   int          `json:"passed"`
@@ -156,6 +156,7 @@ func (t *testCommand) test(ctx context.Context, compiler *rego.Compiler, policy 
 		r.Problems = append(r.Problems, problems...)
 		return r, nil
 	}
+	r.Problems = append(r.Problems, unreached(policy, compiled)...)
 	for _, each := range found.Results {
 		r.add(each)
 	}

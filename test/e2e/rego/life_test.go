@@ -17,6 +17,25 @@ func fixture(name, label, expectation string) string {
 	return fmt.Sprintf("- name: %s\n  input: {object: {kind: VirtualMachine, metadata: {name: a, namespace: b, labels: {test: %s}}}}\n  %s", name, label, expectation)
 }
 
+// TestARuleThatNoRequestReachesIsReported stores a policy about deletions that does not select them.
+func TestARuleThatNoRequestReachesIsReported(t *testing.T) {
+	const spec = "tests:\n- name: deleted\n  input: {oldObject: {kind: VirtualMachine, metadata: {name: a, labels: {test: unreached}}}}\n  deny: [kept]"
+	const module = "package unreached\n\ndeny contains \"kept\" if {\n\tinput.request.operation == \"DELETE\"\n\tinput.oldObject.metadata.labels.test == \"unreached\"\n}\n"
+	const lacks = "spec.match.operations is CREATE and UPDATE, without DELETE"
+	told := applied(t, "unreached", spec, module)
+	for _, want := range []string{
+		`Warning: spec.tests[0].input: test "deleted" decides a request that the policy does not evaluate: ` + lacks,
+		"Warning: spec.rego: 4:2: this is never true: " + lacks,
+	} {
+		if !strings.Contains(told, want) {
+			t.Errorf("told %q, want %s", told, want)
+		}
+	}
+	if told := applied(t, "unreached", spec+"\nmatch: {operations: [DELETE]}", module); strings.Contains(told, "Warning") {
+		t.Errorf("told: %s", told)
+	}
+}
+
 func TestAGoodPolicyComesIntoForce(t *testing.T) {
 	spec := "tests:\n" + fixture("refused", "good", `deny: ["no good here"]`) + "\n" + fixture("allowed", "other", "warn: []")
 	if told := applied(t, "good", spec, denies("good")); strings.Contains(told, "Warning") {
