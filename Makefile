@@ -29,7 +29,7 @@ help: ## list the commands
 
 .PHONY: setup
 setup: ## install what the other commands need of this host (as root, with apt-get; elsewhere it names the packages)
-	@hack/preflight.sh --install libvirt guests qemu-img debian bare
+	@hack/preflight.sh --install libvirt guests qemu-img debian bare cluster
 
 .PHONY: bare
 bare: ## `make demo ARGS=--once` and `make test` as an ordinary user in a root file system that has only what the README names; needs root and debootstrap
@@ -54,6 +54,17 @@ test-full: ## what continuous integration runs after `make test`: the race detec
 	@hack/preflight.sh libvirt guests qemu-img
 	@hack/tool $(GATE_TOOLS) $(FULL_TOOLS) >/dev/null
 	@cd test && go build -o ../bin/tests ./runner && exec ../hack/guest.sh ../bin/tests -suite full $(if $(CHANGED),-changed)
+
+.PHONY: cluster
+cluster: ## a real cluster on this host: a node in namespaces of its own, KubeVirt and Stencil in pods, guests by emulation (ARGS="--demo --once" shows a login and ends); needs root and a containerd
+	@hack/preflight.sh cluster
+	@cd test && go build -o ../bin/stencil-cluster ./cluster/cmd/cluster && exec ../bin/stencil-cluster $(ARGS)
+
+.PHONY: test-cluster
+test-cluster: ## the end-to-end tests on a real cluster; needs root and a containerd
+	@hack/preflight.sh cluster
+	@hack/tool $(GATE_TOOLS) >/dev/null
+	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests -suite cluster
 
 .PHONY: measure
 measure: ## which packages of Stencil each package of end-to-end tests executes, into test/executed.txt (an hour); needs root, libvirt and QEMU

@@ -6,6 +6,7 @@
 #   qemu-img   with which disk images are compared
 #   root       the right to start containers
 #   debian     apt-get, which resolves Debian's packages
+#   cluster    a container runtime and its network, libvirt's headers, and debootstrap, as root, for a node in namespaces of its own
 #   bare       a root file system of its own, made by debootstrap, as root
 # --install installs the packages where it can: as root with apt-get.
 set -euo pipefail
@@ -51,6 +52,16 @@ for each in "$@"; do
 	qemu-img) have qemu-img || lacks qemu-img qemu-utils ;;
 	root) need_root ;;
 	debian) have apt-get || lacks apt-get ;;
+	cluster)
+		have containerd && have ctr || lacks containerd containerd
+		have runc || lacks runc runc
+		[[ -x /usr/lib/cni/ptp ]] || lacks "the CNI plugins in /usr/lib/cni" containernetworking-plugins
+		PATH=$PATH:/usr/sbin:/sbin have nft || lacks nft nftables
+		PATH=$PATH:/usr/sbin:/sbin have ip || lacks ip iproute2
+		[[ -e /usr/include/libvirt/libvirt.h ]] || lacks "the headers of libvirt" libvirt-dev pkg-config
+		have debootstrap || lacks debootstrap debootstrap
+		have apt-get || lacks apt-get
+		need_root ;;
 	bare)
 		have debootstrap || lacks debootstrap debootstrap
 		have unshare && have setpriv || lacks "unshare and setpriv" util-linux

@@ -37,12 +37,12 @@ func (p *Plane) startAPIServer(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	listen, err := p.listenArguments()
+	if err != nil {
+		return err
+	}
 	arguments = append(arguments,
 		"--etcd-servers=unix://"+etcdSocket,
-		"--bind-address=127.0.0.1",
-		"--advertise-address=127.0.0.1",
-		// Endpoints must not contain a loopback address, and no component of the plane finds the API server through them.
-		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range="+serviceCIDR,
 		"--authorization-mode=Node,RBAC",
 		// virt-launcher Pods are privileged.
@@ -58,7 +58,7 @@ func (p *Plane) startAPIServer(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	arguments = slices.Concat(arguments, audit, network, p.options.APIServerArgs)
+	arguments = slices.Concat(arguments, listen, audit, network, p.options.APIServerArgs)
 
 	return p.ports.try(ctx, 1, func(ctx context.Context, ports []int) error {
 		p.host = "https://127.0.0.1:" + strconv.Itoa(ports[0])
@@ -74,6 +74,23 @@ func (p *Plane) startAPIServer(ctx context.Context, path string) error {
 		}
 		return p.network.Connect(p.AdminConfig())
 	})
+}
+
+// listenArguments returns the flags by which pods reach the API server, and it reaches kubelets.
+func (p *Plane) listenArguments() ([]string, error) {
+	if p.options.Address == "" {
+		// Endpoints must not contain a loopback address, and no component of the plane finds the API server through them.
+		return []string{"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none"}, nil
+	}
+	identity, err := p.clients.client("kube-apiserver-kubelet-client", "system:masters")
+	if err != nil {
+		return nil, err
+	}
+	certificate, key, err := identity.store(p.folder, "kubelet-client")
+	return []string{
+		"--bind-address=0.0.0.0", "--advertise-address=" + p.options.Address, "--endpoint-reconciler-type=lease",
+		"--kubelet-client-certificate=" + certificate, "--kubelet-client-key=" + key, "--kubelet-preferred-address-types=InternalIP",
+	}, err
 }
 
 // apiServerMemory lets kube-apiserver use more memory: installing and removing the chart took a fifth less processor time, and 0.4 GiB more.
@@ -123,8 +140,11 @@ func (p *Plane) apiServerIdentity() ([]string, error) {
 		return nil, err
 	}
 
-	serving, err := p.servers.server("127.0.0.1", "localhost", serviceIP,
-		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
+	hosts := []string{"127.0.0.1", "localhost", serviceIP, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+	if p.options.Address != "" {
+		hosts = append(hosts, p.options.Address)
+	}
+	serving, err := p.servers.server(hosts...)
 	if err != nil {
 		return nil, err
 	}

@@ -56,6 +56,13 @@ type Options struct {
 	// APIServerArgs are appended to kube-apiserver's command line.
 	APIServerArgs []string
 
+	// Address is the address of this machine at which pods reach the API server, for real nodes. It listens on all addresses then, and on loopback only
+	// otherwise.
+	Address string
+
+	// ControllerManagerArgs are appended to kube-controller-manager's command line.
+	ControllerManagerArgs []string
+
 	// ports replaces freePorts in tests of this package.
 	ports portChooser
 }

@@ -27,6 +27,12 @@ type process struct {
 	ended chan struct{}
 }
 
+// StartProgram starts a program, which ends with the plane and logs to logs/NAME.log in the plane's folder.
+func (p *Plane) StartProgram(name, path string, arguments ...string) error {
+	_, err := p.startProcess(name, path, arguments...)
+	return err
+}
+
 // startProcess starts a component of the plane, which logs to logs/NAME.log in the plane's folder.
 func (p *Plane) startProcess(name, path string, arguments ...string) (*process, error) {
 	return p.startProcessWith(nil, name, path, arguments...)

@@ -53,11 +53,7 @@ func (p *Plane) StartVirtOperator(ctx context.Context, release VirtOperatorRelea
 	if err != nil {
 		return err
 	}
-	client, err := dynamic.NewForConfig(p.AdminConfig())
-	if err != nil {
-		return fmt.Errorf("making a client of the API server: %w", err)
-	}
-	if err := p.installVirtOperator(ctx, client, release); err != nil {
+	if err := p.InstallVirtOperator(ctx, release); err != nil {
 		return err
 	}
 	if p.nodes == nil {
@@ -98,8 +94,12 @@ func (p *Plane) StopVirtOperator() {
 	})
 }
 
-// installVirtOperator creates, or replaces, what virt-operator's manifest has beside its Deployment.
-func (p *Plane) installVirtOperator(ctx context.Context, client dynamic.Interface, release VirtOperatorRelease) error {
+// InstallVirtOperator creates, or replaces, the objects of virt-operator's manifest but its Deployment.
+func (p *Plane) InstallVirtOperator(ctx context.Context, release VirtOperatorRelease) error {
+	client, err := dynamic.NewForConfig(p.AdminConfig())
+	if err != nil {
+		return fmt.Errorf("making a client of the API server: %w", err)
+	}
 	manifests, err := p.manifests(ctx, "kubevirt-operator"+release.suffix)
 	if err != nil {
 		return err

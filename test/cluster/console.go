@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+	clientwebsocket "k8s.io/client-go/transport/websocket"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/deadline"
+)
+
+// consoleProtocol is the protocol of KubeVirt's streams.
+const consoleProtocol = "plain.kubevirt.io"
+
+// Console is a connection to the serial console of a VM.
+type Console struct {
+	connection *websocket.Conn
+
+	mutex sync.Mutex
+	text  strings.Builder
+	// seen is the part of the text that Await has passed.
+	seen int
+	err  error
+}
+
+// Console connects a user to the serial console of a running VM.
+func (c *Cluster) Console(ctx context.Context, as *controlplane.User, namespace, name string) (*Console, error) {
+	config := as.Config()
+	transport, holder, err := clientwebsocket.RoundTripperFor(config)
+	if err != nil {
+		return nil, err
+	}
+	address := config.Host + "/apis/subresources.kubevirt.io/v1/namespaces/" + namespace + "/virtualmachineinstances/" + name + "/console"
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	connection, err := clientwebsocket.Negotiate(transport, holder, request, consoleProtocol)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the console of %s: %w", name, err)
+	}
+	console := &Console{connection: connection}
+	go console.read()
+	return console, nil
+}
+
+func (c *Console) read() {
+	for {
+		_, content, err := c.connection.ReadMessage()
+		c.mutex.Lock()
+		c.text.Write(content)
+		c.err = err
+		c.mutex.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Close ends the connection.
+func (c *Console) Close() error { return c.connection.Close() }
+
+// Text returns everything that the console has printed.
+func (c *Console) Text() string {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return strings.ReplaceAll(c.text.String(), "\r", "")
+}
+
+// Send types text.
+func (c *Console) Send(text string) error {
+	return c.connection.WriteMessage(websocket.BinaryMessage, []byte(text))
+}
+
+// Await waits until the console prints text, after what earlier calls have waited for.
+func (c *Console) Await(ctx context.Context, text string, limit time.Duration) error {
+	return deadline.Wait(ctx, fmt.Sprintf("the console prints %q", text), limit, func(context.Context) error {
+		all := c.Text()
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		if at := strings.Index(all[min(c.seen, len(all)):], text); at >= 0 {
+			c.seen += at + len(text)
+			return nil
+		}
+		if c.err != nil && !errors.Is(c.err, io.EOF) {
+			return fmt.Errorf("the connection ended: %w", c.err)
+		}
+		return fmt.Errorf("it has printed:\n%s", all)
+	})
+}
+
+// Facts returns what the guest has printed about its VM, by key.
+func (c *Console) Facts() map[string][]string {
+	facts := map[string][]string{}
+	for line := range strings.Lines(c.Text()) {
+		if text, is := strings.CutPrefix(strings.TrimSpace(line), "guest: "); is {
+			key, value, _ := strings.Cut(text, "=")
+			facts[key] = append(facts[key], value)
+		}
+	}
+	return facts
+}
+
+// LogIn logs a user in, and runs a command of the guest.
+func (c *Console) LogIn(ctx context.Context, user, password string, limit time.Duration) error {
+	for _, step := range []struct{ want, send string }{
+		{"login:", user + "\n"}, {"assword:", password + "\n"}, {"$", "id; uname -a\n"}, {"uid=1000(" + user + ")", ""}, {"$", ""},
+	} {
+		if err := c.Await(ctx, step.want, limit); err != nil {
+			return err
+		}
+		if err := c.Send(step.send); err != nil {
+			return err
+		}
+	}
+	return nil
+}
