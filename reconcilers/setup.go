@@ -99,7 +99,7 @@ type Options struct {
 	InstallationInterval time.Duration
 	// TemplateAPI is the component that serves the API of templates. Captures and the condition Ready of templates are those of External.
 	TemplateAPI installation.TemplateAPI
-	// CaptureInstancetype is how requests without an instancetype capture that; Expand if empty.
+	// CaptureInstancetype is how requests without an instancetype capture that; Keep if empty.
 	CaptureInstancetype v1beta1.CaptureInstancetype
 	// StrictSource requires for captures within a namespace what a copy by hand takes.
 	StrictSource bool
@@ -138,13 +138,14 @@ func Setup(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := setupCompliance(mgr, o); err != nil {
+	checked, err := setupCompliance(mgr, o)
+	if err != nil {
 		return err
 	}
 	if err := setupProofs(mgr, o, covered); err != nil {
 		return err
 	}
-	dependents, err := setupReadiness(mgr, o)
+	dependents, err := setupReadiness(mgr, o, checked.Unevaluated)
 	if err != nil {
 		return err
 	}
@@ -216,7 +217,7 @@ func Setup(mgr manager.Manager, o Options) error {
 }
 
 // setupCompliance adds the reconciler that checks templates against the policies.
-func setupCompliance(mgr manager.Manager, o Options) error {
+func setupCompliance(mgr manager.Manager, o Options) (*compliance.Reconciler, error) {
 	templates, err := compliance.New(compliance.Options{
 		Config:        mgr.GetConfig(),
 		Templates:     o.Templates,
@@ -227,9 +228,9 @@ func setupCompliance(mgr manager.Manager, o Options) error {
 		Interval:      o.Audit.Interval,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return templates.SetupWithManager(mgr)
+	return templates, templates.SetupWithManager(mgr)
 }
 
 // setupProofs adds the reconciler that decides the policies for all values of the templates.
@@ -250,16 +251,17 @@ func setupProofs(mgr manager.Manager, o Options, covered *coverage.Watch) error 
 }
 
 // setupReadiness adds the reconciler that reports whether templates are usable, and returns what they depend on.
-func setupReadiness(mgr manager.Manager, o Options) (*readiness.Dependents, error) {
+func setupReadiness(mgr manager.Manager, o Options, unevaluated func(*templatecache.Template) bool) (*readiness.Dependents, error) {
 	return readiness.SetupWithManager(mgr, readiness.Options{
-		Config:     mgr.GetConfig(),
-		Templates:  o.Templates,
-		Recorder:   mgr.GetEventRecorder("stencil-readiness"),
-		Registerer: o.Registerer,
-		Lending:    o.DiskAccount != "",
-		DryRun:     o.ReadinessDryRun,
-		Populators: o.Populators,
-		External:   o.TemplateAPI == installation.External,
+		Unevaluated: unevaluated,
+		Config:      mgr.GetConfig(),
+		Templates:   o.Templates,
+		Recorder:    mgr.GetEventRecorder("stencil-readiness"),
+		Registerer:  o.Registerer,
+		Lending:     o.DiskAccount != "",
+		DryRun:      o.ReadinessDryRun,
+		Populators:  o.Populators,
+		External:    o.TemplateAPI == installation.External,
 	})
 }
 

@@ -2,6 +2,7 @@ package template
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -54,7 +55,7 @@ func (c *Compiled) Bind(values map[string]string) (*Binding, error) {
 		return nil, problems.err()
 	}
 	if missing > 0 {
-		if err := c.generate(b.values); err != nil {
+		if err := c.generate(b.values, c.random); err != nil {
 			return nil, err
 		}
 	}
@@ -133,11 +134,11 @@ func (c *Compiled) unknown(values map[string]string, problems *problems) {
 	}
 }
 
-// generate fills the values that generators make. All of them are made in one buffer.
-func (c *Compiled) generate(values []string) error {
+// generate fills the values that generators make of a source of random bytes. All of them are made in one buffer.
+func (c *Compiled) generate(values []string, source io.Reader) error {
 	block := min(maxBlock, c.drawn+c.drawn/4)
 	buffer := make([]byte, block, block+c.made)
-	random := entropy{source: c.random, block: buffer, next: block}
+	random := entropy{source: source, block: buffer, next: block}
 	made := buffer[block:]
 	ends := make([]int, 0, 8)
 	for i := range values {

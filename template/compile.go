@@ -129,7 +129,7 @@ func (c *Compiled) compile(spec *v1beta1.VirtualMachineTemplateSpec, joined bool
 		// The list around the objects is not part of their depth.
 		c.objects = &objects{program: build(&node{kind: kindList, items: others}, -1, c.parameters), identities: identities, own: own}
 	}
-	c.suspicions(&vm, warnings)
+	c.metadataSuspicions(vm.get("metadata"), virtualMachineAt.field("metadata"), warnings)
 	c.warnings = slices.Clip(warnings.list)
 	return nil
 }

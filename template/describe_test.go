@@ -123,10 +123,6 @@ func TestWarnings(t *testing.T) {
 				`spec.virtualMachine.metadata.annotations[${A}]: shows the sensitive parameter A to everyone who can see the VirtualMachine's metadata`,
 			},
 		},
-		"a default that does not fit its place": {
-			spec: `{parameters: [{name: A, value: "4"}, {name: B, value: four}], virtualMachine: {spec: {template: {spec: {domain: {cpu: {cores: "${{A}}", sockets: "${{B}}"}}}}}}}`,
-			want: []string{`spec.virtualMachine.spec.template.spec.domain.cpu.sockets: the default of B does not fit here: it must be an integer from 0 to 4294967295`},
-		},
 		"a name that no annotation can have": {
 			spec: `{parameters: [{name: _A}], virtualMachine: {}}`,
 			want: []string{`spec.parameters[0].name: no annotation can give a value to _A: Kubernetes allows at most 63 characters that begin and end with a letter or digit`},

@@ -221,7 +221,7 @@ func (r *renderer) identify(identities []identity) {
 		}
 		for j := range i {
 			earlier := &identities[j]
-			if names[i] != names[j] || !id.alike(earlier) {
+			if names[i] != names[j] || !id.alike(earlier) || contain(id.name, r.isUnknown) || contain(earlier.name, r.isUnknown) {
 				continue
 			}
 			value := shown(id.kind + " " + names[i])

@@ -29,9 +29,9 @@ func (c *Compiled) RenderAs(b *Binding, name string) (*Rendered, error) {
 	return c.render(b, name, c.objects)
 }
 
-// render makes the VirtualMachine of this name and these other objects.
-func (c *Compiled) render(b *Binding, name string, others *objects) (*Rendered, error) {
-	r := renderer{compiled: c, values: c.named(b.values, name)}
+// render makes the VirtualMachine of this name and these other objects. What depends on an unknown parameter is not checked.
+func (c *Compiled) render(b *Binding, name string, others *objects, unknown ...bool) (*Rendered, error) {
+	r := renderer{compiled: c, values: c.named(b.values, name), unknown: unknown}
 	rendered := &Rendered{binding: b, json: r.render(&c.program, virtualMachineAt, "the rendered VirtualMachine")}
 	if others != nil {
 		rendered.objects = r.render(&others.program, objectsAt, "the list of the rendered objects")
@@ -174,6 +174,7 @@ func number(text string) any {
 type renderer struct {
 	compiled *Compiled
 	values   []string
+	unknown  []bool // by parameter: its value is a placeholder, and what depends on it is not checked; nil if there is none
 	program  *program
 	buffer   []byte
 	mark     int // where the text that opCheck checks begins
@@ -256,21 +257,28 @@ func (r *renderer) run(from, to uint32) {
 }
 
 // sensitive reports whether any of the segments contains a sensitive parameter.
-func (c *Compiled) sensitive(segments []segment) bool {
-	return slices.ContainsFunc(segments, func(s segment) bool {
-		return s.parameter != noParameter && c.parameters[s.parameter].Sensitive
-	})
+func (c *Compiled) sensitive(segments []segment) bool { return contain(segments, c.isSensitive) }
+
+func (c *Compiled) isSensitive(parameter int) bool { return c.parameters[parameter].Sensitive }
+
+// isUnknown reports whether a parameter is unknown. The one behind the declared ones is the name of the VirtualMachine.
+func (r *renderer) isUnknown(parameter int) bool {
+	return parameter < len(r.unknown) && r.unknown[parameter]
 }
 
-// sensitiveAmong reports whether an operation from, up to but without to, writes a sensitive parameter.
-func (r *renderer) sensitiveAmong(from, to uint32) bool {
-	c := r.compiled
+// contain reports whether any of the segments contains such a parameter.
+func contain(segments []segment, such func(parameter int) bool) bool {
+	return slices.ContainsFunc(segments, func(s segment) bool { return s.parameter != noParameter && such(s.parameter) })
+}
+
+// writes reports whether an operation from, up to but without to, writes such a parameter.
+func (r *renderer) writes(from, to uint32, such func(parameter int) bool) bool {
 	return slices.ContainsFunc(r.program.ops[from:to], func(o op) bool {
 		switch o.code {
 		case opValue, opJSON:
-			return c.parameters[o.parameter].Sensitive
+			return such(int(o.parameter))
 		case opObject:
-			return slices.ContainsFunc(r.program.objects[o.a].members, func(m openMember) bool { return c.sensitive(m.key) })
+			return slices.ContainsFunc(r.program.objects[o.a].members, func(m openMember) bool { return contain(m.key, such) })
 		default:
 			return false
 		}

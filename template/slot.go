@@ -12,6 +12,10 @@ import (
 // json appends the value of a parameter as JSON that fits a slot. A value that is not JSON is a string.
 func (r *renderer) json(parameter int, s *slot) {
 	value := r.values[parameter]
+	if r.isUnknown(parameter) {
+		r.buffer = appendString(r.buffer, value)
+		return
+	}
 	switch s.schema.shape {
 	case shapeInt, shapeUint:
 		if s.schema.integer(value) {
@@ -83,6 +87,9 @@ func (r *renderer) check(at uint32, s *slot) {
 
 // join removes the quotes of a string that was just written, and is a number or a bool.
 func (r *renderer) join(at uint32, s *slot) {
+	if r.writes(r.marked(at), at, r.isUnknown) {
+		return
+	}
 	text := string(r.buffer[r.mark : len(r.buffer)-len(`"`)])
 	fits := s.schema.integer(text) && text != "-0"
 	if s.schema.shape == shapeBool {
@@ -95,14 +102,22 @@ func (r *renderer) join(at uint32, s *slot) {
 	r.buffer = append(r.buffer[:r.mark-len(`"`)], text...)
 }
 
+// marked returns the last opMark before an operation.
+func (r *renderer) marked(at uint32) uint32 {
+	for at > 0 && r.program.ops[at].code != opMark {
+		at--
+	}
+	return at
+}
+
 // misfit reports a text that was written by the operations between the last opMark and at.
 func (r *renderer) misfit(at uint32, s *slot, text string) {
-	value := shown(text)
-	start := at
-	for start > 0 && r.program.ops[start].code != opMark {
-		start--
+	start := r.marked(at)
+	if r.writes(start, at, r.isUnknown) {
+		return
 	}
-	if r.sensitiveAmong(start, at) {
+	value := shown(text)
+	if r.writes(start, at, r.compiled.isSensitive) {
 		value = omitted
 	}
 	r.problems.invalid(s.path, value, "must be %s", s.schema.expected())
@@ -157,6 +172,9 @@ func join(segments []segment, values []string) string {
 }
 
 func (r *renderer) collision(o *openObject, key string, a, b *openMember) {
+	if contain(a.key, r.isUnknown) || contain(b.key, r.isUnknown) {
+		return
+	}
 	value := shown(key)
 	if r.compiled.sensitive(a.key) || r.compiled.sensitive(b.key) {
 		value = omitted
@@ -169,6 +187,9 @@ func (r *renderer) collision(o *openObject, key string, a, b *openMember) {
 
 // late checks a field of a struct with a name that depends on parameters. Its value begins at start.
 func (r *renderer) late(o *openObject, key string, m *openMember, start int) {
+	if contain(m.key, r.isUnknown) || r.writes(m.from, m.to, r.isUnknown) {
+		return
+	}
 	at := (&location{name: o.path}).key(r.compiled.spell(m.key))
 	keyIsSensitive := r.compiled.sensitive(m.key)
 	schema := o.schema.fields[key]
@@ -189,7 +210,7 @@ func (r *renderer) late(o *openObject, key string, m *openMember, start int) {
 		r.problems.invalid(at.String(), omitted, "%v", err)
 		return
 	}
-	r.problems.merge(validateNode(&tree, schema, at, keyIsSensitive || r.sensitiveAmong(m.from, m.to)))
+	r.problems.merge(validateNode(&tree, schema, at, keyIsSensitive || r.writes(m.from, m.to, r.compiled.isSensitive)))
 }
 
 // placeholder returns a placeholder in the form of the template.

@@ -242,8 +242,8 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.templateAPI, "template-api", string(installation.Own),
 		"Component that serves the API template.kubevirt.io: Own for Stencil, External for KubeVirt's own template component. With External the manager captures nothing, and reports the readiness of templates without the fields and the condition Ready that are not its own.")
 
-	flags.StringVar(&o.captureInstancetype, "capture-instancetype", string(v1beta1.CaptureInstancetypeExpand),
-		"How a VirtualMachineTemplateRequest that does not say it captures the instance type and the preference: Expand writes their values into the template, Keep retains the names of cluster-wide ones, with the parameter INSTANCETYPE, and expands others.")
+	flags.StringVar(&o.captureInstancetype, "capture-instancetype", string(v1beta1.CaptureInstancetypeKeep),
+		"How a VirtualMachineTemplateRequest that does not say it captures the instance type and the preference: Keep retains the names of cluster-wide ones, with the parameter INSTANCETYPE, and expands others; Expand writes the values of all into the template.")
 
 	flags.BoolVar(&o.requestsStrictSource, "requests-strict-source", true,
 		"Require of the creator of a VirtualMachineTemplateRequest, also while it is in progress, permission to read a VirtualMachine of the same namespace and to create VirtualMachineSnapshots.")

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/oci"
 	"github.com/vmstencil/stencil/ovf/conversion"
@@ -53,8 +55,8 @@ func TestAFullDeviceIsNoSpace(t *testing.T) {
 	}
 }
 
-const machine = `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"db","labels":{"a":"${b}"}},"spec":{"template":{"spec":{"domain":{"firmware":{"uuid":"1"},"devices":{"interfaces":[{"name":"default","macAddress":"02:00:00:00:00:01"}]}},
-"volumes":[{"name":"root","persistentVolumeClaim":{"claimName":"data"}}]}}}}`
+const machine = `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"db","labels":{"a":"${b}","app":"db"}},"spec":{"template":{"spec":{"hostname":"db","domain":{"chassis":{"asset":"7"},"firmware":{"uuid":"1"},"devices":{"disks":[{"name":"root","serial":"S"}],"interfaces":[{"name":"default","macAddress":"02:00:00:00:00:01"}]}},
+"volumes":[{"name":"root","persistentVolumeClaim":{"claimName":"data"}},{"name":"init","cloudInitNoCloud":{"userData":"#cloud-config\nhostname: db\n"}}]}}}}`
 
 func TestAVirtualMachineBecomesATemplate(t *testing.T) {
 	resource, err := oci.DecodeResource(oci.VirtualMachine, []byte(machine))
@@ -66,14 +68,25 @@ func TestAVirtualMachineBecomesATemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	var notes []string
-	made, err := makeTemplate(resource, transfer.Conversion{Namespace: "imported", Name: "shop"}, claims, func(_ conversion.Action, source, _ string, _ ...any) { notes = append(notes, source) })
+	made, err := makeTemplate(resource, transfer.Conversion{Namespace: "imported", Name: "shop"}, claims, func(action conversion.Action, source, _ string, _ ...any) {
+		notes = append(notes, string(action)+" "+source)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"labels":{"a":"${DOLLAR}{b}"},"name":"${NAME}"},"spec":{"dataVolumeTemplates":[{"metadata":{"name":"${NAME}-0"},` +
-		`"spec":{"source":{"pvc":{"name":"data","namespace":"imported"}},"storage":{}}}],"template":{"spec":{"domain":{"devices":{"interfaces":[{"name":"default"}]},"firmware":{}},"volumes":[{"dataVolume":{"name":"${NAME}-0"},"name":"root"}]}}}}`
-	if got := string(made.template.Spec.VirtualMachine.Raw); got != want || made.volumes["data"] != "root" || made.template.Name != "shop" || len(made.template.Spec.Parameters) != 2 || len(notes) != 1 {
-		t.Errorf("volumes %v, notes %v, template %s", made.volumes, notes, got)
+	const want = `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"labels":{"a":"${DOLLAR}{b}","app":"${NAME}"},"name":"${NAME}"},"spec":{"dataVolumeTemplates":[{"metadata":{"name":"${NAME}-0"},` +
+		`"spec":{"source":{"pvc":{"name":"data","namespace":"imported"}},"storage":{}}}],"template":{"spec":{"domain":{"devices":{"disks":[{"name":"root"}],"interfaces":[{"name":"default"}]}},"volumes":[{"dataVolume":{"name":"${NAME}-0"},"name":"root"},{"cloudInitNoCloud":{"userData":"#cloud-config\nhostname: db\n"},"name":"init"}]}}}}`
+	wantNotes := []string{
+		"changed VirtualMachine db", "dropped spec.template.spec.hostname", "dropped spec.template.spec.domain.firmware.uuid",
+		"dropped spec.template.spec.domain.chassis.asset", "dropped spec.template.spec.domain.devices.disks[0].serial",
+		"dropped spec.template.spec.domain.devices.interfaces[0].macAddress", "changed metadata.labels[app]",
+		"warning spec.template.spec.volumes[1].cloudInitNoCloud.userData (hostname)",
+	}
+	if diff := cmp.Diff(wantNotes, notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+	if got := string(made.template.Spec.VirtualMachine.Raw); got != want || made.volumes["data"] != "root" || made.template.Name != "shop" || len(made.template.Spec.Parameters) != 2 {
+		t.Errorf("volumes %v, template %s", made.volumes, got)
 	}
 }
 

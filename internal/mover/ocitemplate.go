@@ -3,11 +3,13 @@ package mover
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/identity"
 	"github.com/vmstencil/stencil/oci"
 	"github.com/vmstencil/stencil/ovf/conversion"
 	"github.com/vmstencil/stencil/template/plain"
@@ -132,19 +134,13 @@ func (m *made) move(vm map[string]any, namespace string, claims []oci.Claim) {
 	}
 }
 
-// parametrize makes a VirtualMachine that of a template: with a name that is a parameter, copies of its disks, and without what belongs to one guest.
+// parametrize makes a VirtualMachine that of a template: with a name that is a parameter, copies of its disks, and without what identifies it.
 func parametrize(t *v1beta1.VirtualMachineTemplate, vm map[string]any, note noting) {
 	name := text(at(vm, "metadata")["name"])
 	delete(vm, "status")
 	_, dollar := escape(vm)
-	metadata := map[string]any{"name": "${" + conversion.ParameterName + "}"}
-	for _, key := range []string{"labels", "annotations"} {
-		if value, found := at(vm, "metadata")[key]; found {
-			metadata[key] = value
-		}
-	}
-	vm["metadata"] = metadata
 	const placeholder = "${" + conversion.ParameterName + "}"
+	found := identity.Of(vm, func(parts ...string) any { return strings.Join(parts, placeholder) }).Strip(vm)
 	spec := at(vm, "spec")
 	guest := at(spec, "template", "spec")
 	renamed := map[string]string{}
@@ -174,13 +170,6 @@ func parametrize(t *v1beta1.VirtualMachineTemplate, vm map[string]any, note noti
 	if len(templates) > 0 {
 		spec["dataVolumeTemplates"] = templates
 	}
-	for _, each := range list(at(guest, "domain", "devices")["interfaces"]) {
-		delete(at(each), "macAddress")
-	}
-	if firmware := at(guest, "domain", "firmware"); firmware != nil {
-		delete(firmware, "uuid")
-		delete(firmware, "serial")
-	}
 	t.Spec.Parameters = []v1beta1.Parameter{{
 		Name: conversion.ParameterName, Description: "Name of the VirtualMachine", Generate: v1beta1.GeneratorExpression, From: name[:min(len(name), 24)] + "-[a-z0-9]{5}", Required: true,
 		Pattern: "[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?",
@@ -188,7 +177,16 @@ func parametrize(t *v1beta1.VirtualMachineTemplate, vm map[string]any, note noti
 	if dollar {
 		t.Spec.Parameters = append(t.Spec.Parameters, plain.Parameter(plain.Dollar))
 	}
-	note(conversion.ActionChanged, "VirtualMachine "+name, "it becomes a template with the parameter %s, which copies its disks; MAC addresses and the UUID of the firmware are left out", conversion.ParameterName)
+	note(conversion.ActionChanged, "VirtualMachine "+name, "it becomes a template with the parameter %s, which copies its disks", conversion.ParameterName)
+	for _, path := range found.Removed {
+		note(conversion.ActionDropped, path, "it identifies one VirtualMachine")
+	}
+	for _, path := range found.Renamed {
+		note(conversion.ActionChanged, path, "it has the new name")
+	}
+	for _, path := range found.Kept {
+		note(conversion.ActionWarning, path, "it identifies one VirtualMachine, and all of the template have it: change the template before it is used")
+	}
 }
 
 // escape writes all texts in objects and lists so that they render to themselves. It reports whether one has changed.

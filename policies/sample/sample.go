@@ -109,34 +109,19 @@ func plain(t Template, given map[string]string) (*VM, *Error) {
 	return made, nil
 }
 
-// Outline renders the VM with every parameter that has no default left as ${NAME}, if its declaration permits that as a value. The result
-// is the same every time.
+// Outline renders the VM with every parameter that has no default left as ${NAME}, see template.Compiled.Outline. The result is the same every time.
 func Outline(t Template) (map[string]any, *Error) {
 	compiled, err := t.Compiled()
 	if err != nil {
 		return nil, uncompiled(err)
 	}
-	parameters := compiled.Parameters()
-	values, missing := assume(parameters, compiled.NamePattern())
-	open := map[string]bool{}
-	for _, p := range parameters {
-		text := (p.Type == "" || p.Type == v1beta1.ParameterTypeString) && p.Pattern == "" && len(p.Enum) == 0
-		if p.Value == "" && text && (p.Required || p.Generate != "") {
-			values[p.Name], open[p.Name] = Placeholder(p.Name), true
-		}
-	}
-	if missing = slices.DeleteFunc(missing, func(name string) bool { return open[name] }); len(missing) > 0 {
-		return nil, required(missing)
-	}
-	object, _, _, err := render(compiled, values)
+	values, _ := assume(compiled.Parameters(), "")
+	rendered, err := compiled.Outline(values)
 	if err != nil {
 		return nil, unrendered(err)
 	}
-	return object, nil
+	return rendered.Object(), nil
 }
-
-// Placeholder returns the parameter's reference in a template, ${NAME}.
-func Placeholder(parameter string) string { return "${" + parameter + "}" }
 
 func uncompiled(err error) *Error {
 	return &Error{v1beta1.ReasonNotRendered, fmt.Sprintf("the template does not compile: %v", err)}

@@ -105,13 +105,13 @@ spec:
 	}
 }
 
-func TestAnOutlineSaysWhichParametersItNeeds(t *testing.T) {
+func TestAnOutlineOfDefaultsThatMakeNoMachine(t *testing.T) {
 	_, problem := Outline(vmt(t, "box", `
 spec:
-  parameters: [{name: CORES, required: true, type: int}]
+  parameters: [{name: CORES, value: two}]
   virtualMachine: {spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: "${{CORES}}"}, devices: {}}}}}}
 `))
-	if problem == nil || problem.Reason != v1beta1.ReasonParametersRequired || !strings.HasSuffix(problem.Message, ": CORES") {
+	if problem == nil || problem.Reason != v1beta1.ReasonNotRendered || !strings.Contains(problem.Message, `"two": value of CORES: must be an integer`) {
 		t.Errorf("got %+v", problem)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/internal/excerpt"
+	"github.com/vmstencil/stencil/internal/identity"
 	capturing "github.com/vmstencil/stencil/reconcilers/capture/conversion"
 )
 
@@ -72,7 +73,11 @@ func (c *conditions) finished(name string) (usable bool) {
 // captured sets the conditions about what was captured and which secrets were found in it.
 func (c *conditions) captured(result *capturing.Result) {
 	if len(result.Left) == 0 {
-		c.set(v1beta1.ConditionComplete, metav1.ConditionTrue, v1beta1.ReasonEverythingCaptured, "everything of the VirtualMachine is in the template")
+		message := "everything of the VirtualMachine is in the template"
+		if len(result.Identity.Removed) > 0 {
+			message += ", except for what identifies it"
+		}
+		c.set(v1beta1.ConditionComplete, metav1.ConditionTrue, v1beta1.ReasonEverythingCaptured, message)
 	} else {
 		reason, messages := v1beta1.ReasonLeftBehind, make([]string, len(result.Left))
 		for i, each := range result.Left {
@@ -84,6 +89,25 @@ func (c *conditions) captured(result *capturing.Result) {
 		c.set(v1beta1.ConditionComplete, metav1.ConditionFalse, reason, strings.Join(messages, "; "))
 	}
 	c.secrets(result)
+	c.identity(result.Identity)
+}
+
+// identity sets the condition about what identifies the VM.
+func (c *conditions) identity(found identity.Report) {
+	var messages []string
+	if len(found.Removed) > 0 {
+		messages = append(messages, "left out: "+strings.Join(found.Removed, ", "))
+	}
+	if len(found.Renamed) > 0 {
+		messages = append(messages, "have the new name: "+strings.Join(found.Renamed, ", "))
+	}
+	if len(found.Kept) > 0 {
+		kept := "all VirtualMachines of the template have it, change the template before it is used: " + strings.Join(found.Kept, ", ")
+		c.set(v1beta1.ConditionIdentityFound, metav1.ConditionTrue, v1beta1.ReasonIdentityKept, strings.Join(append([]string{kept}, messages...), "; "))
+		return
+	}
+	messages = append([]string{"nothing was found in the template that identifies the captured VirtualMachine"}, messages...)
+	c.set(v1beta1.ConditionIdentityFound, metav1.ConditionFalse, v1beta1.ReasonNoIdentity, strings.Join(messages, "; "))
 }
 
 func (c *conditions) secrets(result *capturing.Result) {

@@ -304,6 +304,7 @@ func checkReady(t *testing.T, w *world) {
 	if diff := cmp.Diff([]string{
 		"Complete=True EverythingCaptured: everything of the VirtualMachine is in the template (1)",
 		"Completed=True Reconciled: VirtualMachineTemplate t was made (1)",
+		"IdentityFound=False NoIdentity: nothing was found in the template that identifies the captured VirtualMachine (1)",
 		"Progressing=False Reconciled: VirtualMachineTemplate t was made (1)",
 		"Ready=True Reconciled: VirtualMachineTemplate t was made (1)",
 		"SecretsFound=True SecretsKept: users who may read the template can read spec.template.spec.volumes[2].cloudInitNoCloud.userData (password) (1)",
@@ -699,11 +700,12 @@ func TestInstancetypes(t *testing.T) {
 		err        error
 		wantReason string
 	}{
-		"are expanded":                  {want: `"cpu":{"sockets":2}`},
+		"are expanded":                  {more: ", instancetype: Expand", want: `"cpu":{"sockets":2}`},
 		"are kept":                      {more: ", instancetype: Keep", want: `"instancetype":{"name":"u1.large"}`},
-		"that are gone end the request": {err: apierrors.NewBadRequest("no such revision"), wantReason: "ExpansionFailed"},
-		"that nobody can ask about yet": {err: missing("expand-vm-spec"), wantReason: "WaitingForAPI"},
-		"that are asked for in vain":    {err: errors.New("connection refused"), wantReason: "Retrying"},
+		"are kept as a parameter":       {want: `"instancetype":{"name":"${INSTANCETYPE}"}`},
+		"that are gone end the request": {more: ", instancetype: Expand", err: apierrors.NewBadRequest("no such revision"), wantReason: "ExpansionFailed"},
+		"that nobody can ask about yet": {more: ", instancetype: Expand", err: missing("expand-vm-spec"), wantReason: "WaitingForAPI"},
+		"that are asked for in vain":    {more: ", instancetype: Expand", err: errors.New("connection refused"), wantReason: "Retrying"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, vm, templateRequest("golden", tc.more))
@@ -731,7 +733,7 @@ func TestInstancetypes(t *testing.T) {
 			if ready.Status != "True" || !strings.Contains(string(text), tc.want) || strings.Contains(string(text), "rev\"") {
 				t.Errorf("ready is %v, the template %s", ready, text)
 			}
-			if tc.more == "" {
+			if kubevirt.got != nil {
 				metadata := kubevirt.got["metadata"].(map[string]any)
 				if metadata["namespace"] != "shop" || metadata["name"] != "web" || kubevirt.got["kind"] != "VirtualMachine" {
 					t.Errorf("KubeVirt was asked about %v", kubevirt.got)

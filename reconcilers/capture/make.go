@@ -160,7 +160,7 @@ func (r *Reconciler) createTemplate(ctx context.Context, s *state, next action) 
 // requested returns the spec of a request, with the default of the installation for its instance type.
 func (r *Reconciler) requested(s *state) v1beta1.VirtualMachineTemplateRequestSpec {
 	spec := *s.request.Spec.DeepCopy()
-	if spec.Instancetype != "" || r.instancetype != v1beta1.CaptureInstancetypeKeep {
+	if spec.Instancetype != "" || r.instancetype == v1beta1.CaptureInstancetypeExpand {
 		return spec
 	}
 	vm, namespace := s.content.Spec.Source.VirtualMachine, s.request.Spec.VirtualMachineRef.Namespace

@@ -25,6 +25,7 @@ func TestInstancetypeOfTheInstallation(t *testing.T) {
 		"of the namespace":               {vm: object{"instancetype": named("small", "VirtualMachineInstancetype")}, setting: "Keep"},
 		"one of two of the namespace":    {vm: object{"instancetype": object{"name": "u1.small"}, "preference": named("fedora", "VirtualMachinePreference")}, setting: "Keep"},
 		"inferred":                       {vm: object{"instancetype": object{"inferFromVolume": "root"}}, setting: "Keep"},
+		"no setting":                     {vm: object{"instancetype": object{"name": "u1.small"}}, want: kept},
 		"another setting":                {vm: object{"instancetype": object{"name": "u1.small"}}, setting: "Expand"},
 		"a request that says it": {
 			vm: object{"instancetype": object{"name": "u1.small"}}, setting: "Keep",

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -76,6 +77,8 @@ type Reconciler struct {
 	evaluator *policyset.Evaluator
 	metrics   *metrics
 	memory    memory
+	// free are the templates to which no policy applies, with the generations of which this is true.
+	free atomic.Pointer[map[types.UID]int64]
 }
 
 // New returns a Reconciler.
@@ -128,6 +131,16 @@ func (m *memory) recall(set *policyset.Set, instancetype <-chan struct{}) map[su
 	return m.evaluations
 }
 
+// Unevaluated reports whether a template without the condition PolicyCompliant has none because it was not checked yet. It may be called at any
+// time.
+func (r *Reconciler) Unevaluated(t *templatecache.Template) bool {
+	if r.options.Policies.Synced() && r.options.Policies.Set().Empty(rego.KindVirtualMachine, operation) {
+		return false
+	}
+	free := r.free.Load()
+	return free == nil || (*free)[t.UID] != t.Generation
+}
+
 // syncDelay is how long to wait for the caches at the start.
 const syncDelay = 200 * time.Millisecond
 
@@ -145,7 +158,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	fresh := make(map[subject]*evaluation, len(cached))
 	states := o.Policies.States()
 	counts := newTally(namesOf(states))
-	noncompliant := 0
+	noncompliant, free := 0, map[types.UID]int64{}
 	var failures []error
 	templates := sorted(o.Templates.List())
 	for _, t := range templates {
@@ -155,11 +168,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		evaluated := r.evaluate(ctx, set, t, cached, fresh)
 		counts.record(t, evaluated)
 		condition := evaluated.condition(t.Generation)
-		if condition != nil && condition.Status == metav1.ConditionFalse {
+		switch {
+		case condition == nil && len(fresh) > 0:
+			free[t.UID] = t.Generation
+		case condition != nil && condition.Status == metav1.ConditionFalse:
 			noncompliant++
 		}
 		failures = append(failures, r.writeCondition(ctx, t, condition))
 	}
+	r.free.Store(&free)
 	counts.finish()
 	for _, state := range states {
 		name := state.Object.Name

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -318,4 +319,27 @@ func TestTheFirstNoncompliantTemplatesAreNamed(t *testing.T) {
 	if diff := cmp.Diff([]any{ptr.To[int32](30), ptr.To[int32](30), 20, first}, []any{got.Checked, got.Noncompliant, len(got.First), got.First[0]}); diff != "" {
 		t.Error(diff)
 	}
+}
+
+func TestTemplatesThatAreNotEvaluatedYet(t *testing.T) {
+	elsewhere := entry(t, "sizes", sizes)
+	elsewhere.Match.Namespaces = labels.SelectorFromSet(labels.Set{"env": "prod"})
+	w := with([]*templatecache.Template{vmt(t, "box", plain), vmt(t, "free", plain)}, elsewhere)
+	r := w.reconciler(t, clocktesting.NewFakePassiveClock(noon))
+	other := fixture.Template(t, "free", plain)
+	other.Generation += 7
+	unevaluated := func(when string, t1, t2, t3 bool) {
+		t.Helper()
+		got := []bool{r.Unevaluated(w.templates[0]), r.Unevaluated(w.templates[1]), r.Unevaluated(templatecache.Compile(other))}
+		if want := []bool{t1, t2, t3}; !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	unevaluated("before the first check", true, true, true)
+	if _, err := r.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	unevaluated("no policy applies to this version", false, false, true)
+	w.set = policyset.NewSet(nil)
+	unevaluated("there are no policies", false, false, false)
 }

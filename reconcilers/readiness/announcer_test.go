@@ -54,6 +54,10 @@ func TestTheCauseOfAFlip(t *testing.T) {
 	}{
 		{"the same status", &ready, ready, nil, "none"},
 		{"ready from the start", nil, ready, nil, "none"},
+		{"not checked yet", nil, metav1.Condition{Status: "Unknown", Reason: v1beta1.ReasonNotTried}, nil, "none"},
+		{"ready after the first check", &metav1.Condition{Status: "Unknown", Reason: v1beta1.ReasonNotTried}, ready, nil, "none"},
+		{"checked again", &ready, metav1.Condition{Status: "Unknown", Reason: v1beta1.ReasonNotEvaluated}, nil, "none"},
+		{"denied by the first check", &metav1.Condition{Status: "Unknown", Reason: v1beta1.ReasonNotEvaluated}, metav1.Condition{Status: "False", Reason: v1beta1.ReasonPolicyViolations}, nil, " : "},
 		{"not ready from the start", nil, unready(""), []v1beta1.TemplateVolume{volume(sources.DataSource, "fedora", "NotFound", "it does not exist")}, "DataSource golden/fedora: it does not exist"},
 		{
 			"the worst source is the cause", &ready, unready(""),

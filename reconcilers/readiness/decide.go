@@ -41,8 +41,10 @@ type observation struct {
 	failed error
 	// loans are the disks that are copied from a namespace that the template names; none if disks are not lent at all.
 	loans []disks.Loan
-	// compliance is the template's condition PolicyCompliant; nil if no policy applies.
-	compliance *metav1.Condition
+	// compliance is the condition PolicyCompliant of this generation of the template; nil if there is none. unevaluated is set if it is missing because
+	// policies have not been evaluated yet.
+	compliance  *metav1.Condition
+	unevaluated bool
 	// dryRun is the result of a dry run; nil if dry runs are disabled.
 	dryRun *dryRunResult
 }
@@ -62,6 +64,8 @@ func decide(o observation) []metav1.Condition {
 	evaluated := conditions
 	if o.compliance != nil {
 		evaluated = append(evaluated[:len(evaluated):len(evaluated)], *o.compliance)
+	} else if o.unevaluated {
+		evaluated = append(evaluated[:len(evaluated):len(evaluated)], notEvaluated)
 	}
 	conditions = append(conditions, readiness(evaluated))
 	for i := range conditions {
@@ -69,6 +73,12 @@ func decide(o observation) []metav1.Condition {
 		conditions[i].Message = excerpt.Of(conditions[i].Message, maximumMessage)
 	}
 	return conditions
+}
+
+// notEvaluated takes the place of the condition PolicyCompliant until there is one.
+var notEvaluated = metav1.Condition{
+	Type: v1beta1.ConditionPolicyCompliant, Status: metav1.ConditionUnknown, Reason: v1beta1.ReasonNotEvaluated,
+	Message: "the policies have not been evaluated yet for this version of the template",
 }
 
 func valid(o observation) metav1.Condition {
@@ -106,6 +116,12 @@ func list(found v1beta1.TemplateSources) []dependency {
 	return all
 }
 
+// unchecked reports whether Stencil does not look at the object: a parameter decides which one it is, Stencil or the template's writer may not
+// read it, or KubeVirt infers it. Such objects do not affect the template.
+func (d dependency) unchecked() bool {
+	return slices.Contains([]string{reasonParameterRequired, reasonNotRead, reasonNotPermitted, reasonInferred}, d.Reason)
+}
+
 func keyOf(kind, namespace, name string) sources.Key {
 	return sources.Key{Kind: sources.Kind(kind), Namespace: namespace, Name: name}
 }
@@ -129,8 +145,7 @@ var grave = []rank{
 func gravest(all []dependency) (of rank, worst []dependency) {
 	for _, of = range grave {
 		for _, one := range all {
-			// References that depend on a parameter, that Stencil or the template's writer may not read or that KubeVirt infers do not affect the template.
-			if one.State == of.state && !slices.Contains([]string{reasonParameterRequired, reasonNotRead, reasonNotPermitted, reasonInferred}, one.Reason) {
+			if one.State == of.state && !one.unchecked() {
 				worst = append(worst, one)
 			}
 		}
@@ -166,7 +181,27 @@ func sourcesReady(o observation) metav1.Condition {
 	if text := describe(o.images); text != "" {
 		made.Message += "; " + text
 	}
+	if text := unchecked(list(o.found)); text != "" {
+		made.Message += "; " + text
+	}
 	return made
+}
+
+// unchecked returns what the state Ready does not include, for the message of SourcesReady; empty if that is nothing.
+func unchecked(all []dependency) string {
+	var named, relative []string
+	for _, one := range all {
+		switch {
+		case one.unchecked():
+			named = append(named, fmt.Sprintf("%s: %s (%s)", one.what, one.key, one.Reason))
+		case one.State == v1beta1.SourceReady && one.Message != "":
+			relative = append(relative, fmt.Sprintf("%s: %s: %s", one.what, one.key, one.Message))
+		}
+	}
+	if len(named) > 0 {
+		named[0] = "not checked: " + named[0]
+	}
+	return excerpt.List(append(named, relative...), maximumNamed, "objects")
 }
 
 // disksLent returns the condition DisksLent.
@@ -194,8 +229,8 @@ func dryRunSucceeded(o observation) metav1.Condition {
 	return metav1.Condition{Type: v1beta1.ConditionDryRunSucceeded, Status: v.status, Reason: v.reason, Message: v.message}
 }
 
-// readiness returns the condition Ready: False if one of the conditions is, Unknown if the state of a source is unknown, True otherwise. A
-// dry run or a policy evaluation without a result does not affect it.
+// readiness returns the condition Ready: False if one of the conditions is, otherwise Unknown if one of them is not decided yet, otherwise True. A
+// check that needs values of a user cannot be made for a template, and does not affect it.
 func readiness(conditions []metav1.Condition) metav1.Condition {
 	made := metav1.Condition{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonReconciled, Message: v1beta1.MessageReady}
 	for _, each := range []struct{ kind, reason string }{
@@ -204,13 +239,15 @@ func readiness(conditions []metav1.Condition) metav1.Condition {
 		{v1beta1.ConditionPolicyCompliant, v1beta1.ReasonPolicyViolations},
 		{v1beta1.ConditionDryRunSucceeded, v1beta1.ReasonDryRunFailed},
 	} {
-		if one := meta.FindStatusCondition(conditions, each.kind); one != nil && one.Status == metav1.ConditionFalse {
+		one := meta.FindStatusCondition(conditions, each.kind)
+		switch {
+		case one == nil, one.Status == metav1.ConditionTrue, one.Reason == v1beta1.ReasonParametersRequired:
+		case one.Status == metav1.ConditionFalse:
 			made.Status, made.Reason, made.Message = metav1.ConditionFalse, each.reason, one.Message
 			return made
+		case made.Status == metav1.ConditionTrue:
+			made.Status, made.Reason, made.Message = metav1.ConditionUnknown, one.Reason, one.Message
 		}
-	}
-	if one := meta.FindStatusCondition(conditions, v1beta1.ConditionSourcesReady); one.Status == metav1.ConditionUnknown && one.Reason == v1beta1.ReasonSourceUnknown {
-		made.Status, made.Reason, made.Message = metav1.ConditionUnknown, v1beta1.ReasonSourceUnknown, one.Message
 	}
 	return made
 }

@@ -23,9 +23,15 @@ type flip struct {
 	detail string
 }
 
-// flipOf returns the change of the condition Ready of a template. A template that is ready from the start causes none.
+// pending reports whether a condition Ready is Unknown until a check is made for the first time.
+func pending(ready *metav1.Condition) bool {
+	return ready != nil && ready.Status == metav1.ConditionUnknown && (ready.Reason == v1beta1.ReasonNotTried || ready.Reason == v1beta1.ReasonNotEvaluated)
+}
+
+// flipOf returns the change of the condition Ready of a template. A template that is ready from the start causes none, nor does one that is
+// checked for the first time.
 func flipOf(t *templatecache.Template, stored *metav1.Condition, ready metav1.Condition, found v1beta1.TemplateSources) (changed flip, is bool) {
-	if stored != nil && stored.Status == ready.Status || stored == nil && ready.Status == metav1.ConditionTrue {
+	if stored != nil && stored.Status == ready.Status || pending(&ready) || (stored == nil || pending(stored)) && ready.Status == metav1.ConditionTrue {
 		return flip{}, false
 	}
 	changed = flip{template: types.NamespacedName{Namespace: t.Namespace, Name: t.Name}, uid: t.UID, version: t.ResourceVersion, ready: ready}

@@ -382,13 +382,32 @@ func TestTheConditionsOfATemplate(t *testing.T) {
 		{name: "many are counted", observed: observation{found: volumes(missing, missing, missing, missing, missing, missing, missing)}, want: "Valid=True/Compiled SourcesReady=False/NotFound Ready=False/SourcesNotReady", message: "volume v0: it does not exist; volume v1: it does not exist; volume v2: it does not exist; volume v3: it does not exist; volume v4: it does not exist; and 2 more"},
 		{name: "nobody knows of a source", observed: observation{found: volumes(v1beta1.SourceStatus{State: "Unknown", Reason: "NotServed", Message: "what is that"})}, want: "Valid=True/Compiled SourcesReady=Unknown/Unknown Ready=Unknown/Unknown", message: "volume v0: what is that"},
 		{name: "a person will say", observed: observation{found: volumes(v1beta1.SourceStatus{State: "Unknown", Reason: "ParameterRequired"}, unread)}, want: "Valid=True/Compiled SourcesReady=True/AllReady Ready=True/Reconciled", message: v1beta1.MessageReady},
-		{name: "nothing is known without parameters", observed: observation{unrendered: &sample.Error{Reason: "ParametersRequired", Message: "CORES"}}, want: "Valid=True/Compiled SourcesReady=Unknown/ParametersRequired Ready=True/Reconciled", message: v1beta1.MessageReady},
 		{
 			name: "a policy refuses it", observed: observation{compliance: &metav1.Condition{Type: "PolicyCompliant", Status: "False", Reason: "PolicyViolations", Message: "too big"}},
 			want: "Valid=True/Compiled SourcesReady=True/AllReady Ready=False/PolicyViolations", message: "too big",
 		},
 		{name: "a dry run is refused", observed: observation{dryRun: &dryRunResult{"False", "Refused", "no"}}, want: "Valid=True/Compiled SourcesReady=True/AllReady DryRunSucceeded=False/Refused Ready=False/DryRunFailed", message: "no"},
-		{name: "a dry run waits", observed: observation{dryRun: &dryRunResult{"Unknown", "NotTried", "later"}}, want: "Valid=True/Compiled SourcesReady=True/AllReady DryRunSucceeded=Unknown/NotTried Ready=True/Reconciled", message: v1beta1.MessageReady},
+		{name: "a dry run waits", observed: observation{dryRun: &dryRunResult{"Unknown", "NotTried", "later"}}, want: "Valid=True/Compiled SourcesReady=True/AllReady DryRunSucceeded=Unknown/NotTried Ready=Unknown/NotTried", message: "later"},
+		{
+			name: "a dry run needs values of a user", observed: observation{dryRun: &dryRunResult{"Unknown", "ParametersRequired", "IMAGE"}},
+			want: "Valid=True/Compiled SourcesReady=True/AllReady DryRunSucceeded=Unknown/ParametersRequired Ready=True/Reconciled", message: v1beta1.MessageReady,
+		},
+		{
+			name: "its own values make no VirtualMachine", observed: observation{unrendered: &sample.Error{Reason: "NotRendered", Message: "no quantity"}},
+			want: "Valid=True/Compiled SourcesReady=Unknown/NotRendered Ready=Unknown/NotRendered", message: "no quantity",
+		},
+		{
+			name: "policies were not evaluated yet", observed: observation{unevaluated: true},
+			want: "Valid=True/Compiled SourcesReady=True/AllReady Ready=Unknown/NotEvaluated", message: "the policies have not been evaluated yet for this version of the template",
+		},
+		{
+			name: "a policy could not be evaluated", observed: observation{compliance: &metav1.Condition{Type: "PolicyCompliant", Status: "Unknown", Reason: "NotEvaluated", Message: "too slow"}},
+			want: "Valid=True/Compiled SourcesReady=True/AllReady Ready=Unknown/NotEvaluated", message: "too slow",
+		},
+		{
+			name: "what is False precedes what is Unknown", observed: observation{unevaluated: true, found: volumes(v1beta1.SourceStatus{State: "Unknown", Reason: "NotServed"}), dryRun: &dryRunResult{"False", "Refused", "no"}},
+			want: "Valid=True/Compiled SourcesReady=Unknown/Unknown DryRunSucceeded=False/Refused Ready=False/DryRunFailed", message: "no",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			conditions := decide(tc.observed)
@@ -475,7 +494,7 @@ spec:
   virtualMachine:
     spec:
       runStrategy: Halted
-      dataVolumeTemplates: [{metadata: {name: root}, spec: {sourceRef: {kind: DataSource, name: fedora}, storage: {}}}]
+      dataVolumeTemplates: [{metadata: {name: root}, spec: {sourceRef: {kind: DataSource, namespace: golden, name: fedora}, storage: {}}}]
       template: {spec: {domain: {devices: {}}, volumes: [{name: root, dataVolume: {name: root}}]}}
 `
 
@@ -525,7 +544,7 @@ func TestATemplateFollowsItsSources(t *testing.T) {
 }
 
 func TestATemplateReportsWhetherItLendsItsDisks(t *testing.T) {
-	w, r, _ := start(t, vmt(t, "box", strings.Replace(fromFedora, "name: fedora}", "namespace: golden, name: fedora}", 1)), vmt(t, "near", fromFedora))
+	w, r, _ := start(t, vmt(t, "box", fromFedora), vmt(t, "near", strings.Replace(fromFedora, "namespace: golden, ", "", 1)))
 	r.options.Lending = true
 	box, near := types.NamespacedName{Namespace: "golden", Name: "box"}, types.NamespacedName{Namespace: "golden", Name: "near"}
 	lent := func(of types.NamespacedName) string {

@@ -51,6 +51,8 @@ type Options struct {
 	Lending bool
 	// Populators are further kinds of objects that are read.
 	Populators []sources.Populator
+	// Unevaluated reports whether the policies that may apply to a template have not been evaluated yet; nil if there are no policies.
+	Unevaluated func(*templatecache.Template) bool
 	// DryRun enables dry runs of the VirtualMachine of every template.
 	DryRun bool
 	// External reports that KubeVirt's own template component serves the API: its controller writes the condition Ready, and its definition has
@@ -132,6 +134,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			again = until
 		}
 	}
+	// No object changes either when policies turn out not to apply.
+	if observed.unevaluated && (again == 0 || again > evaluationInterval) {
+		again = evaluationInterval
+	}
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
@@ -148,7 +154,16 @@ func (r *Reconciler) firstDenial(name types.NamespacedName, generation int64) bo
 func (r *Reconciler) gather(ctx context.Context, name types.NamespacedName, t *templatecache.Template) (observation, []sources.Key) {
 	o := observation{generation: t.Generation, compliance: meta.FindStatusCondition(t.Conditions(), v1beta1.ConditionPolicyCompliant), now: r.options.Clock.Now()}
 	resolver := &resolver{lookup: r.sources, seen: []sources.Key{}, namespace: t.Namespace, may: func(key sources.Key) (bool, error) { return r.mayGet(ctx, t, key) }}
-	_, o.invalid = t.Compiled()
+	o.invalid = invalid(t)
+	if o.compliance != nil && o.compliance.ObservedGeneration != t.Generation {
+		o.compliance, o.unevaluated = nil, true
+	}
+	if o.compliance == nil && r.options.Unevaluated != nil {
+		// A leader that has just started has evaluated nothing itself.
+		stored := meta.FindStatusCondition(t.Conditions(), r.readyType())
+		decided := stored != nil && stored.ObservedGeneration == t.Generation && !pending(stored)
+		o.unevaluated = !decided && r.options.Unevaluated(t)
+	}
 	if outline, problem := sample.Outline(t); problem != nil {
 		o.unrendered = problem
 	} else {
@@ -160,6 +175,18 @@ func (r *Reconciler) gather(ctx context.Context, name types.NamespacedName, t *t
 		o.dryRun = r.dryRuns.result(name, t, sizes(o.found))
 	}
 	return o, resolver.seen
+}
+
+// invalid returns why a template makes no VirtualMachine if no user gives a value: the template webhook rejects such a template.
+func invalid(t *templatecache.Template) error {
+	compiled, err := t.Compiled()
+	if err != nil {
+		return err
+	}
+	if causes, _ := compiled.CheckDefaults(); len(causes) > 0 {
+		return causes.ToAggregate()
+	}
+	return nil
 }
 
 // mayGet reports whether the user who wrote a template may get an object that it depends on.

@@ -26,6 +26,8 @@ type reference struct {
 	sources.Key
 	// state is the state of objects that are not read; empty for those that are.
 	state v1beta1.SourceStatus
+	// relative is set if VMs of other namespaces refer to another object, of their own namespace.
+	relative bool
 }
 
 type network struct {
@@ -88,7 +90,10 @@ func find(object map[string]any, namespace string) dependencies {
 // filledFrom returns the source of a DataVolume.
 func filledFrom(spec map[string]any, namespace string) reference {
 	if from := machine.MapAt(spec, "sourceRef"); from != nil {
-		return reference{Key: keyIn(sources.Kind(machine.StringAt(from, "kind")), from, namespace)}
+		return reference{
+			Key:      keyIn(sources.Kind(machine.StringAt(from, "kind")), from, namespace),
+			relative: machine.StringAt(from, "namespace") == "",
+		}
 	}
 	source := machine.MapAt(spec, "source")
 	for _, local := range localKinds {

@@ -216,6 +216,10 @@ func (r *resolver) survey(d dependencies) v1beta1.TemplateSources {
 	var found v1beta1.TemplateSources
 	for _, one := range d.volumes {
 		got := r.resolve(one.reference)
+		if one.relative {
+			const relative = "VirtualMachines of other namespaces look for it in their own, because the sourceRef has no namespace"
+			got.Message = strings.TrimPrefix(got.Message+"; "+relative, "; ")
+		}
 		found.Volumes = append(found.Volumes, v1beta1.TemplateVolume{
 			Volume: one.name, Kind: string(one.Kind), Namespace: one.Namespace, Name: one.Name, Progress: got.progress, SourceStatus: got.SourceStatus,
 		})

@@ -33,6 +33,8 @@ const (
 	// denialInterval is that after the first denial for a version of a template: users write it just after they were given the permission, and a denial from
 	// before may still have been reused.
 	denialInterval = permission.DenyTTL + time.Second
+	// evaluationInterval is the time until the next check whether policies have been evaluated. No object changes if none applies.
+	evaluationInterval = 2 * time.Second
 	// The delays between attempts to write a status.
 	shortestRetry, longestRetry = time.Second, time.Minute
 	// sourceStartTimeout is the timeout for the sources of the controller to start; they wait for nothing.

@@ -22,6 +22,11 @@ func (a *advisor) add(rule, path, format string, arguments ...any) {
 	a.findings = append(a.findings, Finding{Rule: rule, Severity: Advice, Path: path, Message: fmt.Sprintf(format, arguments...)})
 }
 
+// warn adds a finding that the webhook returns, too.
+func (a *advisor) warn(rule, path, format string, arguments ...any) {
+	a.findings = append(a.findings, Finding{Rule: rule, Severity: Warning, Path: path, Message: fmt.Sprintf(format, arguments...)})
+}
+
 func (a *advisor) advise() {
 	if a.template.Annotations["description"] == "" {
 		a.add(RuleUndescribed, "metadata", "the template has no annotation description, which consoles show")

@@ -27,7 +27,9 @@ func Check(t *v1beta1.VirtualMachineTemplate) []Finding {
 	case err != nil:
 		findings = append(findings, Finding{Rule: RuleInvalid, Severity: Error, Message: err.Error()})
 	default:
-		findings = warnings(t, compiled)
+		if findings = defaults(compiled); len(findings) == 0 {
+			findings = warnings(t, compiled)
+		}
 	}
 	for _, cause := range Validations(t) {
 		findings = append(findings, Finding{Rule: RuleValidations, Severity: Error, Path: cause.Field, Message: cause.ErrorBody()})
@@ -37,13 +39,30 @@ func Check(t *v1beta1.VirtualMachineTemplate) []Finding {
 	return append(findings, a.findings...)
 }
 
+// maximumWarnings is the maximum number of warnings about one template.
+const maximumWarnings = 32
+
 // Warnings returns the warnings that the webhook returns when it stores a template.
-func Warnings(compiled *template.Compiled) []string {
-	all := compiled.Warnings()
-	for _, name := range compiled.Unused() {
-		all = append(all, unused(name))
+func Warnings(t *v1beta1.VirtualMachineTemplate, compiled *template.Compiled) []string {
+	var all []string
+	for _, f := range warnings(t, compiled) {
+		text := f.Message
+		if f.Path != "" && f.Rule != RuleUnused {
+			text = f.Path + ": " + text
+		}
+		all = append(all, text)
 	}
 	return all
+}
+
+// defaults returns the findings about values that the template has itself.
+func defaults(compiled *template.Compiled) []Finding {
+	var findings []Finding
+	invalid, _ := compiled.CheckDefaults()
+	for _, cause := range invalid {
+		findings = append(findings, Finding{Rule: RuleDefaults, Severity: Error, Path: cause.Field, Message: cause.ErrorBody()})
+	}
+	return findings
 }
 
 func unused(name string) string {
@@ -60,11 +79,20 @@ func warnings(t *v1beta1.VirtualMachineTemplate, compiled *template.Compiled) []
 		}
 		findings = append(findings, Finding{Rule: RuleSuspicious, Severity: Warning, Path: path, Message: message})
 	}
+	_, doubtful := compiled.CheckDefaults()
+	for _, cause := range doubtful {
+		findings = append(findings, Finding{Rule: RuleSuspicious, Severity: Warning, Path: cause.Field, Message: "only other values than the template's own make a VirtualMachine: " + cause.ErrorBody()})
+	}
+	a := advisor{template: t}
+	if vm := a.decodedVM(); vm != nil {
+		a.disks(vm)
+	}
+	findings = append(findings, a.findings...)
 	for _, name := range compiled.Unused() {
 		i := slices.IndexFunc(t.Spec.Parameters, func(p v1beta1.Parameter) bool { return p.Name == name })
 		findings = append(findings, Finding{
 			Rule: RuleUnused, Severity: Warning, Path: fmt.Sprintf("spec.parameters[%d].name", i), Message: unused(name),
 		})
 	}
-	return findings
+	return findings[:min(len(findings), maximumWarnings)]
 }

@@ -34,6 +34,15 @@ func manifest(parameters, machine string) string {
 	return "{metadata: {name: a, annotations: {description: x}}, spec: {parameters: [{name: NAME, description: x}" + parameters + "], virtualMachine: " + machine + "}}"
 }
 
+// cores is a VirtualMachine with a place for a number.
+const cores = "{metadata: {name: '${NAME}'}, spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: '${{OTHER}}'}}}}}}"
+
+// storage is a VirtualMachine with these lists.
+func storage(disks, volumes, dataVolumes string) string {
+	return "{metadata: {name: '${NAME}'}, spec: {runStrategy: Halted, dataVolumeTemplates: " + dataVolumes +
+		", template: {spec: {domain: {devices: {disks: " + disks + ", filesystems: [{name: files, virtiofs: {}}]}}, volumes: " + volumes + "}}}}"
+}
+
 func TestCheck(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
@@ -51,11 +60,42 @@ func TestCheck(t *testing.T) {
 			},
 		},
 		{
-			name:     "the engine's warnings keep their place",
-			manifest: manifest("{name: OTHER, description: x, value: many}", "{metadata: {name: '${NAME}', labels: {a: '${OTHER}'}}, spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: '${{OTHER}}'}}}}}}"),
+			name:     "a default with which there is no VirtualMachine is an error",
+			manifest: manifest("{name: OTHER, description: x, value: many}", cores),
 			want: []string{
-				`warning suspicious spec.virtualMachine.spec.template.spec.domain.cpu.cores: the default of OTHER does not fit here: it must be an integer from 0 to 4294967295`,
+				`error defaults spec.virtualMachine.spec.template.spec.domain.cpu.cores: Invalid value: "many": value of OTHER: must be an integer from 0 to 4294967295; these are the template's own values: correct them, or require a value of the user`,
 			},
+		},
+		{
+			name:     "a default that only a user can replace is a warning",
+			manifest: manifest("{name: OTHER, description: x, value: many}, {name: ANY, description: x, required: true}", strings.Replace(cores, "metadata: {", "metadata: {labels: {a: '${ANY}'}, ", 1)),
+			want: []string{
+				`warning suspicious spec.virtualMachine.spec.template.spec.domain.cpu.cores: only other values than the template's own make a VirtualMachine: Invalid value: "many": value of OTHER: must be an integer from 0 to 4294967295`,
+			},
+		},
+		{
+			name: "disks, volumes and sources that do not belong together",
+			manifest: manifest("", storage("[{name: root}, {name: lost}, {name: drive, cdrom: {}}]",
+				"[{name: root, persistentVolumeClaim: {claimName: a}}, {name: more, dataVolume: {name: a}}, {name: files, emptyDisk: {}}, {name: dump, memoryDump: {claimName: d}}]",
+				"[{metadata: {name: a}, spec: {sourceRef: {kind: DataSource, name: fedora}}}, {metadata: {name: b}, spec: {sourceRef: {kind: DataSource, namespace: images, name: fedora}}}]")),
+			want: []string{
+				"warning disk-without-volume spec.virtualMachine.spec.template.spec.domain.devices.disks[1].name: there is no volume lost: KubeVirt denies the VirtualMachine, unless the user adds the volume",
+				"warning volume-without-disk spec.virtualMachine.spec.template.spec.volumes[1].name: there is no disk more: KubeVirt adds one with its own settings",
+				"warning shared-claim spec.virtualMachine.spec.template.spec.volumes[1]: volume root has the same claim, a: two disks of one claim lock each other out, unless both are shareable",
+				"warning source-without-namespace spec.virtualMachine.spec.dataVolumeTemplates[0].spec.sourceRef: without a namespace, KubeVirt and CDI look for DataSource fedora in the namespace of the VirtualMachine: write the namespace, unless each namespace has its own",
+			},
+		},
+		{
+			name:     "volumes without any disk are left to KubeVirt",
+			manifest: manifest("", storage("[]", "[{name: root, emptyDisk: {}}]", "[]")),
+		},
+		{
+			name:     "names that depend on parameters may be any",
+			manifest: manifest("", storage("[{name: '${NAME}'}, {name: root}]", "[{name: root, emptyDisk: {}}, {name: data, emptyDisk: {}}, {name: c, persistentVolumeClaim: {claimName: 'x-${NAME}'}}]", "[]")),
+		},
+		{
+			name:     "a parameter that is an item, or the list",
+			manifest: manifest("{name: DISK, description: x, required: true}, {name: VOLUMES, description: x, required: true}", storage("[{name: root}, '${{DISK}}']", "'${{VOLUMES}}'", "[]")),
 		},
 		{
 			name:     "a parameter that nothing refers to",
@@ -177,12 +217,13 @@ func TestFindingsAreOfRulesThatAreDescribed(t *testing.T) {
 }
 
 func TestWarningsAreThoseOfTheEngineAndUnusedParameters(t *testing.T) {
-	compiled, err := template.Compile(parse(t, manifest("{name: SPARE, from: '[a]{1}'}", "")))
+	object := parse(t, manifest("{name: SPARE, from: '[a]{1}'}", ""))
+	compiled, err := template.Compile(object)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"spec.parameters[1].from: has no effect without generate", "parameter SPARE is declared and never referred to"}
-	if diff := cmp.Diff(want, templatelint.Warnings(compiled)); diff != "" {
+	if diff := cmp.Diff(want, templatelint.Warnings(object, compiled)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -26,22 +26,27 @@ type Finding struct {
 
 // IDs of the rules. They do not change.
 const (
-	RuleManifest         = "manifest"
-	RuleInvalid          = "invalid"
-	RuleValidations      = "validations"
-	RuleSuspicious       = "suspicious"
-	RuleUnused           = "unused-parameter"
-	RuleUndescribed      = "template-without-description"
-	RuleUndescribedParam = "parameter-without-description"
-	RuleNotSensitive     = "password-not-sensitive"
-	RuleNotGenerated     = "password-not-generated"
-	RuleLiteralPassword  = "password-in-template"
-	RuleShownPassword    = "password-in-user-data"
-	RuleTag              = "image-without-digest"
-	RuleNoName           = "no-name"
-	RuleFixedName        = "fixed-name"
-	RuleNoRunStrategy    = "no-run-strategy"
-	RuleRunning          = "running-deprecated"
+	RuleManifest          = "manifest"
+	RuleInvalid           = "invalid"
+	RuleValidations       = "validations"
+	RuleSuspicious        = "suspicious"
+	RuleUnused            = "unused-parameter"
+	RuleDefaults          = "defaults"
+	RuleDiskWithoutVolume = "disk-without-volume"
+	RuleVolumeWithoutDisk = "volume-without-disk"
+	RuleSharedClaim       = "shared-claim"
+	RuleNoNamespace       = "source-without-namespace"
+	RuleUndescribed       = "template-without-description"
+	RuleUndescribedParam  = "parameter-without-description"
+	RuleNotSensitive      = "password-not-sensitive"
+	RuleNotGenerated      = "password-not-generated"
+	RuleLiteralPassword   = "password-in-template"
+	RuleShownPassword     = "password-in-user-data"
+	RuleTag               = "image-without-digest"
+	RuleNoName            = "no-name"
+	RuleFixedName         = "fixed-name"
+	RuleNoRunStrategy     = "no-run-strategy"
+	RuleRunning           = "running-deprecated"
 )
 
 // Rule describes a rule.
@@ -56,9 +61,14 @@ func Rules() []Rule {
 	return []Rule{
 		{RuleManifest, Error, "the manifest is not one of a VirtualMachineTemplate: a field that there is not, a value of another type"},
 		{RuleInvalid, Error, "the engine cannot compile the template"},
+		{RuleDefaults, Error, "no parameter is left for a user to give, and the values that the template has make no VirtualMachine"},
 		{RuleValidations, Error, "an annotation with validation rules for the VM, as templates of OpenShift have them, is malformed"},
 		{RuleSuspicious, Warning, "something is allowed, but probably not intended"},
 		{RuleUnused, Warning, "a parameter is declared and never referred to"},
+		{RuleDiskWithoutVolume, Warning, "a disk has no volume, and KubeVirt denies such a VirtualMachine"},
+		{RuleVolumeWithoutDisk, Warning, "a volume has no disk, although other volumes have one; KubeVirt adds a disk"},
+		{RuleSharedClaim, Warning, "two volumes have the same claim"},
+		{RuleNoNamespace, Warning, "the `sourceRef` of a disk has no namespace, and is looked for in the namespace of each VM"},
 		{RuleUndescribed, Advice, "the template has no annotation `description`, which consoles show"},
 		{RuleUndescribedParam, Advice, "a parameter has no description, so users cannot see its purpose"},
 		{RuleNotSensitive, Advice, "a parameter that is named like a password is not marked sensitive, and is readable in annotations and denials"},

@@ -42,11 +42,13 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 		causes = invalid.Causes
 	case err != nil:
 		return deny.With(apierrors.NewInternalError(fmt.Errorf("compiling the template: %w", err)).Status())
+	default:
+		causes, _ = compiled.CheckDefaults()
 	}
 	if causes = append(causes, templatelint.Validations(object)...); len(causes) > 0 {
 		return deny.With(apierrors.NewInvalid(templateKind, object.Name, causes).Status())
 	}
-	return admission.Allowed("").WithWarnings(templatelint.Warnings(compiled)...)
+	return admission.Allowed("").WithWarnings(templatelint.Warnings(object, compiled)...)
 }
 
 // sameContent reports whether the spec and the validation rules of a template are unchanged.

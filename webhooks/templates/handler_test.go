@@ -15,6 +15,7 @@ import (
 
 const (
 	good   = "{virtualMachine: {metadata: {name: '${NAME}'}, spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}}, parameters: [{name: NAME}]}"
+	lots   = "{virtualMachine: {metadata: {name: '${NAME}'}, spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}, memory: {guest: '${P}'}}}}}}, parameters: [{name: NAME}, {name: P, value: lots}]}"
 	broken = "{virtualMachine: {metadata: {name: '${OTHER}'}, spec: {runstrategy: Halted, template: {spec: {domain: {devices: {}}}}}}, parameters: [{name: NAME}]}"
 )
 
@@ -51,6 +52,36 @@ func TestHandle(t *testing.T) {
 			},
 			wantAllowed:  true,
 			wantWarnings: []string{"parameter SPARE is declared and never referred to"},
+		},
+		{
+			name: "one whose own values make no VirtualMachine is denied",
+			request: func(t *testing.T) admission.Request {
+				return review(t, admissionv1.Create, manifest("", lots), "")
+			},
+			wantCode: 422, wantReason: metav1.StatusReasonInvalid,
+			wantFields: []string{"spec.virtualMachine.spec.template.spec.domain.memory.guest"},
+		},
+		{
+			name: "such a one that is stored can be changed, except for its spec",
+			request: func(t *testing.T) admission.Request {
+				return review(t, admissionv1.Update, manifest("a: b", lots), manifest("", lots))
+			},
+			wantAllowed: true,
+		},
+		{
+			name: "such a one that is stored can be corrected",
+			request: func(t *testing.T) admission.Request {
+				return review(t, admissionv1.Update, manifest("", strings.Replace(lots, "lots", "2Gi", 1)), manifest("", lots))
+			},
+			wantAllowed: true,
+		},
+		{
+			name: "a value that is no VirtualMachine is warned about while a required parameter has none",
+			request: func(t *testing.T) admission.Request {
+				return review(t, admissionv1.Create, manifest("", strings.Replace(lots, "{name: NAME}", "{name: NAME, required: true}", 1)), "")
+			},
+			wantAllowed:  true,
+			wantWarnings: []string{`spec.virtualMachine.spec.template.spec.domain.memory.guest: only other values than the template's own make a VirtualMachine: Invalid value: "lots": must be a quantity such as 500m or 2Gi`},
 		},
 		{
 			name:     "a broken one is denied with every cause",

@@ -44,6 +44,11 @@ const (
 	// VirtualMachine contains passwords or private keys. Its message names their fields,
 	// and never their values.
 	ConditionSecretsFound = "SecretsFound"
+
+	// ConditionIdentityFound is true on a request if the template contains something
+	// that identifies the captured VirtualMachine, such as a static address in
+	// network data. Its message also names what was left out.
+	ConditionIdentityFound = "IdentityFound"
 )
 
 // Reasons of those conditions.
@@ -189,7 +194,7 @@ const (
 	ReasonUnreachable = "Unreachable"
 )
 
-// Reasons of the conditions Complete and SecretsFound of a request.
+// Reasons of the conditions Complete, SecretsFound and IdentityFound of a request.
 const (
 	// ReasonEverythingCaptured is the reason of Complete when it is true.
 	ReasonEverythingCaptured = "EverythingCaptured"
@@ -213,6 +218,12 @@ const (
 	// ReasonSecretsParameterized is the reason of SecretsFound when all of them
 	// were replaced by parameters.
 	ReasonSecretsParameterized = "SecretsParameterized"
+
+	// ReasonIdentityKept is the reason of IdentityFound when it is true.
+	ReasonIdentityKept = "IdentityKept"
+
+	// ReasonNoIdentity is the reason of IdentityFound when it is false.
+	ReasonNoIdentity = "NoIdentity"
 )
 
 // MessageReady is the message of a template's Ready condition while it is true.

@@ -86,7 +86,8 @@ type VirtualMachineTemplateRequestSpec struct {
 	// VirtualMachine are captured. Expand writes their values at the time of the
 	// capture into the template. Keep writes their names into the template, so that
 	// its VirtualMachines use their values at creation. The default is a setting of
-	// the installation, Expand unless it is changed. This field is Stencil's own.
+	// the installation: Keep for cluster-wide ones, with the parameter INSTANCETYPE,
+	// and Expand for others, unless it is changed. This field is Stencil's own.
 	//
 	// +optional
 	Instancetype CaptureInstancetype `json:"instancetype,omitempty"`
@@ -243,7 +244,7 @@ type VirtualMachineReference struct {
 // VirtualMachineTemplateRequest.
 type VirtualMachineTemplateRequestStatus struct {
 	// Conditions are the observations; the types are Ready and Progressing, and
-	// Stencil's own Complete and SecretsFound.
+	// Stencil's own Complete, SecretsFound and IdentityFound.
 	//
 	// +optional
 	// +listType=map

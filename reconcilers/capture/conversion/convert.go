@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/identity"
 	"github.com/vmstencil/stencil/template/plain"
 )
 
@@ -51,6 +52,8 @@ type Result struct {
 	Secrets []Secret
 	// Unsearched are the fields that may contain secrets, but have a format that cannot be searched.
 	Unsearched []string
+	// Identity lists what identifies the VirtualMachine.
+	Identity identity.Report
 }
 
 // Left is something that was not captured.
@@ -75,10 +78,19 @@ type conversion struct {
 	source     string // the name of the VirtualMachine
 	namespace  string // the namespace of the VirtualMachine
 	disks      map[string]Disk
+	identity   *identity.Identity
 	parameters []v1beta1.Parameter
 	// message holds lines of the template's message.
 	message []string
 	result  Result
+}
+
+// renamed writes a text with the name of the VirtualMachine between its parts.
+func renamed(parts ...string) any {
+	for i := range parts {
+		parts[i] = escapeText(parts[i])
+	}
+	return literal(strings.Join(parts, "${NAME}"))
 }
 
 // literal is text in the template's language; any other string is text of the VirtualMachine.
@@ -105,6 +117,7 @@ func Convert(vm map[string]any, options Options) (*Result, error) {
 		Name: string(v1beta1.CaptureName), Description: "Name of the VirtualMachine",
 		Generate: v1beta1.GeneratorExpression, From: "vm-[a-z0-9]{5}", Required: true,
 	}}
+	c.identity = identity.Of(vm, renamed)
 	objects, err := c.objects(guest)
 	if err != nil {
 		return nil, err
@@ -112,8 +125,8 @@ func Convert(vm map[string]any, options Options) (*Result, error) {
 	if !options.Spec.KeepLayout {
 		unpin(metadata, instance)
 	}
+	c.result.Identity = c.identity.Strip(vm)
 	c.vmSpec(spec)
-	c.identity(guest)
 	c.state(guest)
 	c.volumes(spec, guest)
 	c.bootImage(guest)
@@ -123,9 +136,8 @@ func Convert(vm map[string]any, options Options) (*Result, error) {
 	c.networks(guest)
 	made := map[string]any{
 		"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
-		"metadata": c.metadata(metadata), "spec": spec,
+		"metadata": vm["metadata"], "spec": spec,
 	}
-	c.templateMetadata(instance)
 	templateAnnotations, _ := instance["metadata"].(map[string]any)
 	annotations, _ := templateAnnotations["annotations"].(map[string]any)
 	c.ignition(annotations, "spec.template.metadata.annotations")

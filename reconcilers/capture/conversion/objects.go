@@ -40,7 +40,7 @@ func (c *conversion) objects(guest map[string]any) (made []runtime.RawExtension,
 			return nil, fmt.Errorf("spec.objects[%d] of the request is neither a Service nor a Secret with a name", i)
 		}
 		renamed[id] = c.rename(id, renamed)
-		metadata := c.metadata(machine.MapAt(read, "metadata"))
+		metadata := c.identity.Metadata("metadata", machine.MapAt(read, "metadata"))
 		metadata["name"] = renamed[id]
 		kept := map[string]any{"apiVersion": "v1", "kind": id.kind, "metadata": metadata}
 		for _, field := range fields {
@@ -93,12 +93,13 @@ func (c *conversion) service(spec map[string]any) {
 		delete(port, "nodePort")
 	}
 	if selector := machine.MapAt(spec, "selector"); len(selector) > 0 {
-		for _, key := range ownName {
-			if selector[key] == c.source {
-				selector[key] = literal("${NAME}")
-			}
+		// What becomes of the labels of the VM becomes of them here, too.
+		kept := machine.MapAt(c.identity.Metadata("", map[string]any{"labels": selector}), "labels")
+		if kept == nil {
+			kept = map[string]any{}
 		}
 		// VMs of the template have the other labels of the captured VM too.
-		selector[labelPod] = literal("${NAME}")
+		kept[labelPod] = literal("${NAME}")
+		spec["selector"] = kept
 	}
 }

@@ -47,21 +47,6 @@ func (c *conversion) matcher(spec map[string]any, key string, parameter v1beta1.
 // patternName matches names of objects.
 const patternName = `[a-z0-9]([-.a-z0-9]*[a-z0-9])?`
 
-// identity removes the identifiers of one VM.
-func (c *conversion) identity(vm map[string]any) {
-	delete(vm, "hostname")
-	domain, _ := vm["domain"].(map[string]any)
-	drop(domain, "firmware", "uuid", "serial")
-	drop(domain, "chassis", "serial", "asset")
-	devices, _ := domain["devices"].(map[string]any)
-	for _, disk := range objects(devices["disks"]) {
-		delete(disk, "serial")
-	}
-	for _, one := range objects(devices["interfaces"]) {
-		delete(one, "macAddress")
-	}
-}
-
 // state reports the state that KubeVirt stores beside the disks.
 func (c *conversion) state(vm map[string]any) {
 	domain, _ := vm["domain"].(map[string]any)
@@ -96,20 +81,6 @@ func (c *conversion) networks(vm map[string]any) {
 				Value: name, Required: true, Pattern: `(` + patternName + `/)?` + patternName,
 			})
 		}
-	}
-}
-
-// drop removes keys of an object, and the object if it is then empty.
-func drop(in map[string]any, object string, keys ...string) {
-	from, found := in[object].(map[string]any)
-	if !found {
-		return
-	}
-	for _, key := range keys {
-		delete(from, key)
-	}
-	if len(from) == 0 {
-		delete(in, object)
 	}
 }
 

@@ -63,7 +63,7 @@ func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
 	vm = strings.Replace(vm, "          - {name: tools, disk: {bus: virtio}}\n", "", 1)
 	vm = strings.Replace(vm, `note: "costs ${5}"`, `note: `+string(encoded), 1)
 	s.does(t, vm, "create", "-n", shop, "-f", "-")
-	s.does(t, request(golden, "r", shop, "web-1", `, "templateName": "web", "templateLabels": {"os": "fedora"}, "secrets": "Parameterize"`), "create", "-f", "-")
+	s.does(t, request(golden, "r", shop, "web-1", `, "templateName": "web", "templateLabels": {"os": "fedora"}, "instancetype": "Expand", "secrets": "Parameterize"`), "create", "-f", "-")
 	got := s.ends(t, golden, "r")
 	if got["Ready"].Status != "True" || got["Complete"].Status != "True" || got["SecretsFound"].Reason != "SecretsParameterized" {
 		t.Fatalf("conditions are %+v", got)

@@ -93,7 +93,7 @@ func (r *capturing) ends(t *testing.T, code int, output string, want ...string) 
 }
 
 // conditionLine matches a line about a condition.
-var conditionLine = regexp.MustCompile(`^(Progressing|Ready|Complete|SecretsFound) (True|False|Unknown) \([A-Za-z]+\): .+$`)
+var conditionLine = regexp.MustCompile(`^(Progressing|Ready|Complete|SecretsFound|IdentityFound) (True|False|Unknown) \([A-Za-z]+\): .+$`)
 
 // TestStencilctlTellsHowFarACaptureHasCome runs stencilctl as a user who may capture the VM and read the request.
 func TestStencilctlTellsHowFarACaptureHasCome(t *testing.T) {

@@ -43,7 +43,7 @@
 {{- if ne .Values.certificates.provider "virt-operator" }}
 - --release={{ .Release.Namespace }}/{{ .Release.Name }}
 {{- end }}
-{{- if ne .Values.requests.instancetype "Expand" }}
+{{- if ne .Values.requests.instancetype "Keep" }}
 - --capture-instancetype={{ .Values.requests.instancetype }}
 {{- end }}
 {{- if not .Values.requests.strictSource }}
