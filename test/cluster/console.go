@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -112,14 +113,30 @@ func (c *Console) Facts() map[string][]string {
 // LogIn logs a user in, and runs a command of the guest.
 func (c *Console) LogIn(ctx context.Context, user, password string, limit time.Duration) error {
 	for _, step := range []struct{ want, send string }{
-		{"login:", user + "\n"}, {"assword:", password + "\n"}, {"$", "id; uname -a\n"}, {"uid=1000(" + user + ")", ""}, {"$", ""},
+		{"login:", user + "\n"}, {"assword:", password + "\n"}, {"$ ", "id; uname -a\n"}, {"uid=1000(" + user + ")", ""}, {"$ ", ""},
 	} {
 		if err := c.Await(ctx, step.want, limit); err != nil {
 			return err
 		}
 		if err := c.Send(step.send); err != nil {
-			return err
+			return fmt.Errorf("typing at the console: %w", err)
 		}
 	}
 	return nil
+}
+
+// passwordPattern is the password in the user data of the example.
+var passwordPattern = regexp.MustCompile(`(?m)^ *password: (\S+)$`)
+
+// GeneratedPassword returns the password in the user data of a VM, as its owner reads it.
+func (c *Cluster) GeneratedPassword(ctx context.Context, as *controlplane.User, namespace, name string) (string, error) {
+	result, err := c.Plane.Kubectl(ctx, as, "", "get", "virtualmachine", name, "--namespace="+namespace, `--output=jsonpath={.spec.template.spec.volumes[?(@.name=="init")].cloudInitNoCloud.userData}`)
+	if err != nil {
+		return "", err
+	}
+	found := passwordPattern.FindStringSubmatch(result.Stdout)
+	if found == nil {
+		return "", fmt.Errorf("the user data of %s has no password: %s%s", name, result.Stdout, result.Stderr)
+	}
+	return found[1], nil
 }

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	_ "embed" // the examples
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -117,17 +116,9 @@ func (d *demo) show(ctx context.Context) error {
 }
 
 func (d *demo) logIn(ctx context.Context) error {
-	stored, err := d.cluster.Plane.Kubectl(ctx, d.ada, "", "get", "virtualmachine", "web", "--namespace=team-a", "--output=json")
+	password, err := d.cluster.GeneratedPassword(ctx, d.ada, "team-a", "web")
 	if err != nil {
 		return err
-	}
-	var vm struct {
-		Metadata struct {
-			Annotations map[string]string `json:"annotations"`
-		} `json:"metadata"`
-	}
-	if err := json.Unmarshal([]byte(stored.Stdout), &vm); err != nil {
-		return fmt.Errorf("reading the VM: %w", err)
 	}
 	console, err := d.cluster.Console(ctx, d.ada, "team-a", "web")
 	if err != nil {
@@ -137,7 +128,7 @@ func (d *demo) logIn(ctx context.Context) error {
 	if err := console.Await(ctx, "guest: ready=yes", bootLimit); err != nil {
 		return err
 	}
-	if err := console.LogIn(ctx, "ada", vm.Metadata.Annotations["parameter.template.kubevirt.io/PASSWORD"], bootLimit); err != nil {
+	if err := console.LogIn(ctx, "ada", password, bootLimit); err != nil {
 		return err
 	}
 	fmt.Fprintf(d.out, "\nThe serial console of web, at which ada logs in with the generated password:\n\n%s\n", console.Text())

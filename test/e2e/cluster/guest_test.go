@@ -27,12 +27,11 @@ func TestAGuestBootsFromATemplate(t *testing.T) {
 	console := openConsole(t, namespace, "web")
 	await(t, console, "guest: ready=yes")
 
-	const password = "parameter.template.kubevirt.io/PASSWORD"
-	generated := vm.Annotations[password]
-	if generated == "" {
-		t.Fatalf("the VM has no annotation %s: %v", password, vm.Annotations)
+	password, err := kube.GeneratedPassword(t.Context(), ada, namespace, "web")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := console.LogIn(t.Context(), "ada", generated, bootLimit); err != nil {
+	if err := console.LogIn(t.Context(), "ada", password, bootLimit); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("the serial console:\n%s", console.Text())
