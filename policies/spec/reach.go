@@ -11,7 +11,7 @@ import (
 // CodeUnreached is the code of a problem with a rule or a test about requests that the policy does not evaluate.
 const CodeUnreached = "unreached"
 
-// Compared is a policy that tells with which constants it compares a place in input; a rego.Policy implements it.
+// Compared is a policy that reports the constants with which it compares a place in input; a rego.Policy implements it.
 type Compared interface {
 	Compares(at ...string) []rego.Compared
 }

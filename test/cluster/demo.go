@@ -64,17 +64,17 @@ func (d *demo) prepare(ctx context.Context) error {
 }
 
 // run prints a command of kubectl and what it prints.
-func (d *demo) run(ctx context.Context, as *controlplane.User, stdin string, arguments ...string) (string, error) {
+func (d *demo) run(ctx context.Context, as *controlplane.User, stdin string, arguments ...string) error {
 	fmt.Fprintf(d.out, "\n$ kubectl %s\n", strings.Join(arguments, " "))
 	result, err := d.cluster.Plane.Kubectl(ctx, as, stdin, arguments...)
 	if err != nil {
-		return "", err
+		return err
 	}
 	fmt.Fprint(d.out, result.Stdout, result.Stderr)
 	if result.Code != 0 {
-		return "", fmt.Errorf("kubectl %s ended with %d", arguments[0], result.Code)
+		return fmt.Errorf("kubectl %s ended with %d", arguments[0], result.Code)
 	}
-	return result.Stdout, nil
+	return nil
 }
 
 // request is the VM that ada creates.
@@ -88,7 +88,7 @@ metadata:
 
 func (d *demo) create(ctx context.Context) error {
 	fmt.Fprintf(d.out, "\nAs ada, who has the role edit in team-a, and may use the templates of golden:\n\n%s", request)
-	if _, err := d.run(ctx, d.ada, request, "create", "--namespace=team-a", "--filename=-"); err != nil {
+	if err := d.run(ctx, d.ada, request, "create", "--namespace=team-a", "--filename=-"); err != nil {
 		return err
 	}
 	return deadline.Wait(ctx, "the VM is ready", bootLimit, func(ctx context.Context) error {
@@ -108,7 +108,7 @@ func (d *demo) show(ctx context.Context) error {
 		{nil, []string{"get", "nodes,pods", "--all-namespaces"}},
 		{d.ada, []string{"get", "virtualmachines", "--namespace=team-a"}},
 	} {
-		if _, err := d.run(ctx, each.as, "", each.arguments...); err != nil {
+		if err := d.run(ctx, each.as, "", each.arguments...); err != nil {
 			return err
 		}
 	}

@@ -111,4 +111,3 @@ func (c *Cluster) pushLayout(ctx context.Context, folder string, built *release.
 	}
 	return nil
 }
-

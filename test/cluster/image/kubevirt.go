@@ -81,7 +81,7 @@ func (k KubeVirt) files(ctx context.Context, folder string) ([]File, error) {
 	}
 	const qemu = 107
 	source := func(name string) string { return filepath.Join(k.Source, "cmd", "virt-launcher", name) }
-	files := append(accounts,
+	files := append([]File{},
 		File{Name: "usr/bin/container-disk", Mode: 0o755, From: disk},
 		File{Name: "usr/bin/node-labeller.sh", Mode: 0o755, From: source("node-labeller/node-labeller.sh")},
 		File{Name: "usr/sbin/virtqemud", Mode: 0o755, Content: virtqemud},
@@ -97,6 +97,7 @@ func (k KubeVirt) files(ctx context.Context, folder string) ([]File, error) {
 		File{Name: "home/qemu/", Mode: 0o755, Owner: qemu},
 		File{Name: "usr/lib64/qemu-kvm/", Mode: 0o755},
 	)
+	files = append(files, accounts...)
 	for _, name := range Programs() {
 		// As user 107, virt-launcher serves the DHCP of its guest.
 		binds := name == "virt-launcher" || name == "virt-launcher-monitor"

@@ -2,9 +2,9 @@ package node
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
+	"sync"
 )
 
 // Forward accepts connections of a listener until it is closed, and copies between each and a new connection to an address.
@@ -21,16 +21,15 @@ func Forward(ctx context.Context, listener net.Listener, network, address string
 				return
 			}
 			defer to.Close()
-			ended := make(chan error, 2)
+			var copies sync.WaitGroup
 			for _, ends := range [][2]net.Conn{{from, to}, {to, from}} {
-				go func() {
-					_, err := io.Copy(ends[0], ends[1])
-					ended <- errors.Join(err, closeWrite(ends[0]))
-				}()
+				copies.Go(func() {
+					// An error of a connection ends it, and its two sides receive that.
+					_, _ = io.Copy(ends[0], ends[1])
+					_ = closeWrite(ends[0])
+				})
 			}
-			// Errors of a connection end it, and its two sides receive that.
-			<-ended
-			<-ended
+			copies.Wait()
 		}()
 	}
 }

@@ -19,8 +19,10 @@ func main() {
 	once := flag.Bool("once", false, "end after printing instead of running until Ctrl-C")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *demo, *once); err != nil && ctx.Err() == nil {
+	err := run(ctx, *demo, *once)
+	interrupted := ctx.Err() != nil
+	stop()
+	if err != nil && !interrupted {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
 		os.Exit(1)
 	}
