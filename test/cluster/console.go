@@ -69,11 +69,14 @@ func (c *Console) read() {
 // Close ends the connection.
 func (c *Console) Close() error { return c.connection.Close() }
 
-// Text returns everything that the console has printed.
+// controls are what a shell sends to a terminal beside text.
+var controls = regexp.MustCompile("\r|\x1b\\[[0-9;?]*[A-Za-z]")
+
+// Text returns the text that the console has printed.
 func (c *Console) Text() string {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	return strings.ReplaceAll(c.text.String(), "\r", "")
+	return controls.ReplaceAllString(c.text.String(), "")
 }
 
 // Send types text.

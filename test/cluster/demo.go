@@ -45,10 +45,7 @@ func (c *Cluster) Demo(ctx context.Context, out io.Writer) error {
 }
 
 func (d *demo) prepare(ctx context.Context) error {
-	if err := d.cluster.InstallKubeVirt(ctx); err != nil {
-		return err
-	}
-	if err := d.cluster.InstallStencil(ctx, nil); err != nil {
+	if err := d.cluster.Install(ctx); err != nil {
 		return err
 	}
 	if err := d.cluster.PushGuest(ctx); err != nil {

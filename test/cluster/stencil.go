@@ -4,15 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/test/cluster/node"
+	"github.com/vmstencil/stencil/test/deadline"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/product"
 	"github.com/vmstencil/stencil/test/release"
@@ -21,10 +26,33 @@ import (
 // Version is that of the release of this checkout that clusters install.
 const Version = "v0.0.0-cluster"
 
+// Install installs KubeVirt, and Stencil as soon as KubeVirt's definitions are there, and returns when both are ready.
+func (c *Cluster) Install(ctx context.Context) error {
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() error { return c.InstallKubeVirt(ctx) })
+	both.Go(func() error {
+		if _, err := c.pushRelease(ctx); err != nil {
+			return err
+		}
+		err := deadline.Wait(ctx, "VirtualMachines are defined", limit, func(ctx context.Context) error {
+			result, err := c.Plane.Kubectl(ctx, nil, "", "get", "virtualmachines", "--all-namespaces")
+			if err == nil && result.Code != 0 {
+				err = errors.New(result.Stderr)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return c.InstallStencil(ctx, nil)
+	})
+	return both.Wait()
+}
+
 // InstallStencil builds a release of this checkout, pushes its images, and installs its chart with values. It returns when Helm reports that all pods are
 // ready.
 func (c *Cluster) InstallStencil(ctx context.Context, values map[string]any) error {
-	output, err := c.buildRelease(ctx)
+	output, err := c.pushRelease(ctx)
 	if err != nil {
 		return err
 	}
@@ -54,40 +82,97 @@ func (c *Cluster) chart(output string) string {
 	return filepath.Join(output, "stencil-"+Version[1:]+".tgz")
 }
 
-// buildRelease writes a release of this checkout to the cluster's folder, if that has none, and pushes its images.
-func (c *Cluster) buildRelease(ctx context.Context) (output string, err error) {
-	output = filepath.Join(c.config.Folder, "release")
-	if _, err := os.Stat(output); err == nil {
-		return output, nil
-	}
-	root, err := product.Root()
-	if err != nil {
+// released is the release that clusters install, in the registry of its images.
+var released = release.Release{Version: Version, Repository: "ghcr.io/vmstencil"}
+
+// pushRelease pushes the images of a release of this checkout, and returns its folder.
+func (c *Cluster) pushRelease(ctx context.Context) (output string, err error) {
+	if output, err = buildRelease(ctx, c.log); err != nil {
 		return "", err
 	}
-	began := time.Now()
-	built := &release.Release{Version: Version, Root: root, Command: filepath.Join(c.config.Folder, "release-command"), Repository: "ghcr.io/vmstencil"}
-	if _, err := release.Run(ctx, filepath.Join(root, "hack", "release"), "go", "build", "-o", built.Command, "."); err != nil {
-		return "", err
-	}
-	if err := built.Write(ctx, root, output); err != nil {
-		return "", errors.Join(err, os.RemoveAll(output))
-	}
-	fmt.Fprintf(c.log, "cluster: release built in %.0f s\n", time.Since(began).Seconds())
 	layouts, err := filepath.Glob(filepath.Join(output, "oci", "stencil-*"))
 	if err != nil {
 		return "", err
 	}
 	for _, each := range layouts {
-		if err := c.pushLayout(ctx, each, built); err != nil {
+		if err := c.pushLayout(ctx, each); err != nil {
 			return "", fmt.Errorf("pushing %s: %w", filepath.Base(each), err)
 		}
 	}
 	return output, nil
 }
 
+// buildRelease returns the folder with a release of this checkout, and builds it if no earlier cluster did from the same files.
+func buildRelease(ctx context.Context, log io.Writer) (output string, err error) {
+	root, err := product.Root()
+	if err != nil {
+		return "", err
+	}
+	cache, err := cacheFolder()
+	if err != nil {
+		return "", err
+	}
+	tree, err := treeOf(ctx, root, cache)
+	if err != nil {
+		return "", err
+	}
+	output = filepath.Join(cache, "release-"+tree)
+	if _, err := os.Stat(output); err == nil {
+		return output, nil
+	}
+	if err := removeOld(filepath.Join(cache, "release-*")); err != nil {
+		return "", err
+	}
+	folder, err := os.MkdirTemp(cache, "build-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	began, built := time.Now(), released
+	built.Command = filepath.Join(folder, "release-command")
+	if _, err := release.Run(ctx, filepath.Join(root, "hack", "release"), "go", "build", "-o", built.Command, "."); err != nil {
+		return "", err
+	}
+	if err := built.Write(ctx, root, filepath.Join(folder, "release")); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(log, "cluster: release built in %.0f s\n", time.Since(began).Seconds())
+	return output, os.Rename(filepath.Join(folder, "release"), output)
+}
+
+// removeOld removes the folders that match a pattern and were made more than a day ago: no cluster that starts uses them.
+func removeOld(pattern string) error {
+	folders, err := filepath.Glob(pattern)
+	for _, each := range folders {
+		if info, statErr := os.Stat(each); statErr == nil && time.Since(info.ModTime()) > 24*time.Hour {
+			err = errors.Join(err, os.RemoveAll(each))
+		}
+	}
+	return err
+}
+
+// treeOf returns the name that git gives to the present files of a checkout.
+func treeOf(ctx context.Context, root, cache string) (tree string, err error) {
+	folder, err := os.MkdirTemp(cache, "index-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	for _, arguments := range [][]string{{"read-tree", "HEAD"}, {"add", "--all"}, {"write-tree"}} {
+		command := exec.CommandContext(ctx, "git", append([]string{"-C", root}, arguments...)...)
+		command.Env = append(os.Environ(), "GIT_INDEX_FILE="+filepath.Join(folder, "index"))
+		output, err := command.Output()
+		if err != nil {
+			return "", fmt.Errorf("git %s: %w", arguments[0], err)
+		}
+		tree = strings.TrimSpace(string(output))
+	}
+	return tree[:16], nil
+}
+
 // pushLayout pushes the image in an OCI layout that is named like its repository.
-func (c *Cluster) pushLayout(ctx context.Context, folder string, built *release.Release) error {
-	to, err := node.InRegistry(built.Repository + "/" + filepath.Base(folder) + ":" + built.Tag())
+func (c *Cluster) pushLayout(ctx context.Context, folder string) error {
+	to, err := node.InRegistry(released.Repository + "/" + filepath.Base(folder) + ":" + released.Tag())
 	if err != nil {
 		return err
 	}

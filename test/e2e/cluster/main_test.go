@@ -40,10 +40,7 @@ func start(ctx context.Context) (stop func() error, err error) {
 }
 
 func prepare(ctx context.Context) error {
-	if err := kube.InstallKubeVirt(ctx); err != nil {
-		return err
-	}
-	if err := kube.InstallStencil(ctx, nil); err != nil {
+	if err := kube.Install(ctx); err != nil {
 		return err
 	}
 	if err := kube.PushGuest(ctx); err != nil {

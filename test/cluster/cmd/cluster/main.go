@@ -38,8 +38,8 @@ func run(ctx context.Context, demo, once bool) (err error) {
 	fmt.Fprintf(os.Stderr, "cluster: the node is ready after %.0f s\n", time.Since(began).Seconds())
 	if demo {
 		err = c.Demo(ctx, os.Stdout)
-	} else if err = c.InstallKubeVirt(ctx); err == nil {
-		err = c.InstallStencil(ctx, nil)
+	} else {
+		err = c.Install(ctx)
 	}
 	if err != nil || once {
 		return err
