@@ -15,6 +15,8 @@ ARGS ?=
 export STENCIL_BINARIES := $(BINARIES)
 # The packages of end-to-end tests that start a defaulter.
 ON_LIBVIRT := ./defaulter ./e2e/defaults ./e2e/toggles ./e2e/gitops ./e2e/release ./e2e/upgrade ./e2e/takeover
+# Those that start a real node.
+ON_CLUSTER := ./cluster ./cluster/... ./e2e/cluster
 # The namespace of KubeVirt in the manifest for virt-operator.
 NAMESPACE ?= kubevirt
 GENERATED := ':(glob)api/**/zz_generated.*' api/client/clientset charts/stencil/files docs/reference rego/schema/files
@@ -85,7 +87,7 @@ test-long: ## the tests that a release and changes of their subject have to pass
 
 .PHONY: e2e
 e2e: ## some packages of tests, such as PACKAGES=./e2e/road RUN=TestCreate (IMAGES=1 runs the servers from images)
-	@hack/preflight.sh $(if $(IMAGES),root) $(if $(filter $(ON_LIBVIRT),$(PACKAGES)),libvirt guests)
+	@hack/preflight.sh $(if $(IMAGES),root) $(if $(filter $(ON_LIBVIRT),$(PACKAGES)),libvirt guests) $(if $(filter $(ON_CLUSTER),$(PACKAGES)),cluster)
 	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests $(if $(RUN),-run '$(RUN)') $(if $(V),-v) $(if $(UPDATE),-update) $(if $(IMAGES),-images) $(PACKAGES)
 
 .PHONY: test-images
