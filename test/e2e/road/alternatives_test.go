@@ -28,7 +28,9 @@ template:
     volumes: [{name: root, containerDisk: {image: "registry.example/fedora:42"}}]
 `)))), "apply", "--namespace=golden", "-f", "-")
 	// Other packages on the shared plane list the templates of golden.
-	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "virtualmachinetemplate", "alternatives", "--namespace=golden") })
+	t.Cleanup(func() {
+		mustKubectl(t, nil, "", "delete", "virtualmachinetemplate", "alternatives", "--namespace=golden")
+	})
 	manifest := func(name, spec string) string {
 		return vm(name, "golden/alternatives", gen.Spec(spec))
 	}
