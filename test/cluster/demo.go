@@ -88,9 +88,9 @@ func (d *demo) create(ctx context.Context) error {
 	if err := d.run(ctx, d.ada, request, "create", "--namespace=team-a", "--filename=-"); err != nil {
 		return err
 	}
-	return deadline.Wait(ctx, "the VM is ready", bootLimit, func(ctx context.Context) error {
-		result, err := d.cluster.Plane.Kubectl(ctx, d.ada, "", "get", "virtualmachine", "web", "--namespace=team-a", "--output=jsonpath={.status.ready} {.status.printableStatus}")
-		if err != nil || strings.HasPrefix(result.Stdout, "true") {
+	return deadline.Wait(ctx, "the VM runs", bootLimit, func(ctx context.Context) error {
+		result, err := d.cluster.Plane.Kubectl(ctx, d.ada, "", "get", "virtualmachine", "web", "--namespace=team-a", "--output=jsonpath={.status.printableStatus}")
+		if err != nil || result.Stdout == "Running" {
 			return err
 		}
 		return fmt.Errorf("its status is %s%s", result.Stdout, result.Stderr)
