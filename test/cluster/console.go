@@ -101,20 +101,12 @@ func (c *Console) Await(ctx context.Context, text string, limit time.Duration) e
 	})
 }
 
-// Facts returns what the guest has printed about its VM, by key.
-func (c *Console) Facts() map[string][]string {
-	facts := map[string][]string{}
-	for line := range strings.Lines(c.Text()) {
-		if text, is := strings.CutPrefix(strings.TrimSpace(line), "guest: "); is {
-			key, value, _ := strings.Cut(text, "=")
-			facts[key] = append(facts[key], value)
-		}
-	}
-	return facts
-}
-
 // LogIn logs a user in, and runs a command of the guest.
 func (c *Console) LogIn(ctx context.Context, user, password string, limit time.Duration) error {
+	// The guest may have printed its prompt before.
+	if err := c.Send("\n"); err != nil {
+		return fmt.Errorf("typing at the console: %w", err)
+	}
 	for _, step := range []struct{ want, send string }{
 		{"login:", user + "\n"}, {"assword:", password + "\n"}, {"$ ", "id; uname -a\n"}, {"uid=1000(" + user + ")", ""}, {"$ ", ""},
 	} {

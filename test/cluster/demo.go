@@ -122,9 +122,6 @@ func (d *demo) logIn(ctx context.Context) error {
 		return err
 	}
 	defer console.Close()
-	if err := console.Await(ctx, "guest: ready=yes", bootLimit); err != nil {
-		return err
-	}
 	if err := console.LogIn(ctx, "ada", password, bootLimit); err != nil {
 		return err
 	}
