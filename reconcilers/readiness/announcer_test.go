@@ -269,3 +269,29 @@ func TestFlipsAreReportedAtTheLatestAfterAWhileAndAtTheEnd(t *testing.T) {
 		t.Errorf("at the end: %q", *events)
 	}
 }
+
+func TestAFlipIsComparedWithTheLastDecision(t *testing.T) {
+	name := types.NamespacedName{Namespace: "golden", Name: "box"}
+	yes, no := metav1.Condition{Status: "True"}, metav1.Condition{Status: "False"}
+	untried := metav1.Condition{Status: "Unknown", Reason: v1beta1.ReasonNotTried}
+	for what, tc := range map[string]struct {
+		conditions []metav1.Condition
+		want       []metav1.ConditionStatus
+	}{
+		"ready again after a check":  {[]metav1.Condition{no, untried, untried, yes, no}, []metav1.ConditionStatus{"False", "False", "False", "True"}},
+		"ready before and after":     {[]metav1.Condition{yes, untried, yes}, []metav1.ConditionStatus{"True", "True"}},
+		"never checked before":       {[]metav1.Condition{untried, yes, no}, []metav1.ConditionStatus{"Unknown", "True"}},
+		"without a check in between": {[]metav1.Condition{no, yes, no}, []metav1.ConditionStatus{"False", "True"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := &Reconciler{decided: map[types.NamespacedName]metav1.Condition{}}
+			var got []metav1.ConditionStatus
+			for i := 1; i < len(tc.conditions); i++ {
+				got = append(got, r.lastDecided(name, &tc.conditions[i-1], &tc.conditions[i]).Status)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("compared with %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

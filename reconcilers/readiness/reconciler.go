@@ -79,6 +79,8 @@ type Reconciler struct {
 	echoes map[types.NamespacedName]uint64
 	// denied are the generations of templates for whose writers something was denied.
 	denied map[types.NamespacedName]int64
+	// decided are the conditions Ready that templates had before a check became necessary which is not made yet.
+	decided map[types.NamespacedName]metav1.Condition
 }
 
 // watches reads the objects that templates depend on; sources.Watches implements it.
@@ -95,7 +97,7 @@ func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
 	}
 	return &Reconciler{
 		options: o, statuses: s, metrics: m, index: newIndex(), announcer: newAnnouncer(o.Recorder, m, o.Clock), echoes: map[types.NamespacedName]uint64{},
-		denied: map[types.NamespacedName]int64{},
+		denied: map[types.NamespacedName]int64{}, decided: map[types.NamespacedName]metav1.Condition{},
 	}
 }
 
@@ -255,10 +257,26 @@ func (r *Reconciler) apply(ctx context.Context, name types.NamespacedName, t *te
 		return err
 	}
 	r.metrics.writes.Inc()
-	if changed, is := flipOf(t, meta.FindStatusCondition(t.Conditions(), r.readyType()), *ready, o.found); is {
+	stored := r.lastDecided(name, meta.FindStatusCondition(t.Conditions(), r.readyType()), ready)
+	if changed, is := flipOf(t, stored, *ready, o.found); is {
 		r.announcer.add(changed)
 	}
 	return nil
+}
+
+// lastDecided returns the condition Ready with which a new one is compared: the stored one, or the one before it if that is pending.
+func (r *Reconciler) lastDecided(name types.NamespacedName, stored, ready *metav1.Condition) *metav1.Condition {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if before, is := r.decided[name]; is && pending(stored) {
+		stored = &before
+	}
+	if pending(ready) && stored != nil && !pending(stored) {
+		r.decided[name] = *stored
+	} else {
+		delete(r.decided, name)
+	}
+	return stored
 }
 
 // readyType is the type of the condition that reports whether a template is usable.
@@ -328,6 +346,7 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	r.expect(name, nil, nil)
 	r.mutex.Lock()
 	delete(r.denied, name)
+	delete(r.decided, name)
 	r.mutex.Unlock()
 	if r.dryRuns != nil {
 		r.dryRuns.forget(name)
