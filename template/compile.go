@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -31,6 +32,8 @@ type Compiled struct {
 	random     io.Reader
 	outline    outline
 	objects    *objects // nil if there are none: most templates of a cluster have none
+	// defaults is CheckDefaults, which renders once.
+	defaults func() (invalid, doubtful field.ErrorList)
 }
 
 // Option changes how Compile does its work.
@@ -49,6 +52,7 @@ func WithRandom(source io.Reader) Option {
 // in an *InvalidError.
 func Compile(t *v1beta1.VirtualMachineTemplate, options ...Option) (*Compiled, error) {
 	c := &Compiled{random: rand.Reader}
+	c.defaults = sync.OnceValues(c.checkDefaults)
 	for _, option := range options {
 		option(c)
 	}

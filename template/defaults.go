@@ -23,8 +23,11 @@ const attempts = 3
 // the template has a required parameter without a value, or if they are about an optional parameter that is empty: a user may give a value with
 // which the VirtualMachine is valid.
 //
-// Generated values are the same each time, and are used for nothing else. The cost is limited as for Render.
-func (c *Compiled) CheckDefaults() (invalid, doubtful field.ErrorList) {
+// Generated values are the same each time, and are used for nothing else. The first call renders, at a cost that is limited as for Render; later
+// calls return the same lists, which callers do not change.
+func (c *Compiled) CheckDefaults() (invalid, doubtful field.ErrorList) { return c.defaults() }
+
+func (c *Compiled) checkDefaults() (invalid, doubtful field.ErrorList) {
 	parameters := c.declared()
 	values, unknown := make([]string, len(parameters)), make([]bool, len(parameters))
 	complete := true
@@ -83,7 +86,7 @@ func (c *Compiled) outlined(values []string, unknown []bool) (*Rendered, error) 
 	return c.render(&Binding{compiled: c, values: values}, "", c.objects, unknown...)
 }
 
-// try returns the causes if no attempt to render succeeds: those of the first one.
+// try returns the causes of the first attempt to render if no attempt succeeds.
 func (c *Compiled) try(values []string, unknown []bool) field.ErrorList {
 	var first *InvalidError
 	for attempt := range byte(attempts) {

@@ -33,7 +33,7 @@ func (i *Identity) eachDocument(guest map[string]any, visit func(path, text stri
 	}
 }
 
-// documents reports what identifies the VM in data for the guest.
+// documents reports the identity of the VM in data for the guest.
 func (i *Identity) documents(guest map[string]any) {
 	i.eachDocument(guest, func(path, text string, network bool) {
 		if network {
@@ -72,7 +72,7 @@ func decoded(text string) map[string]any {
 // address is a static address in network data.
 type address struct{ path, value string }
 
-// staticAddresses returns the static addresses in network data of version 1 or 2. Those of gateways, routes and name servers are not among them.
+// staticAddresses returns the static addresses in network data of version 1 or 2. Addresses of gateways, routes and name servers are left out.
 func staticAddresses(text string) []address {
 	var found []address
 	var walk func(value any, path string)

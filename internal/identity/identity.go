@@ -25,7 +25,7 @@ const (
 	guestPath = "spec.template.spec"
 )
 
-// Identity is what identifies one VM.
+// Identity is the name, the UIDs, the hosts and the addresses of one VM.
 type Identity struct {
 	name string
 	// own are its UIDs, hosts and addresses, in lower case.
@@ -35,7 +35,7 @@ type Identity struct {
 	report Report
 }
 
-// Report lists what was found, by path and reason and without values, in the order of the VirtualMachine.
+// Report lists the findings, by path and reason and without values, in the order of the VirtualMachine.
 type Report struct {
 	// Removed is no longer in the VirtualMachine.
 	Removed []string
@@ -45,7 +45,7 @@ type Report struct {
 	Kept []string
 }
 
-// Of collects what identifies a VirtualMachine. rename returns the value for a text in which the name of the VM was between the parts.
+// Of collects the identity of a VirtualMachine. rename returns the value for a text in which the name of the VM was between the parts.
 func Of(vm map[string]any, rename func(parts ...string) any) *Identity {
 	i := &Identity{own: map[string]string{}, rename: rename}
 	metadata, guest := machine.MapAt(vm, "metadata"), guestOf(vm)
@@ -85,7 +85,7 @@ func (i *Identity) add(what string, values ...string) {
 	}
 }
 
-// Strip removes from the VirtualMachine what identifies it, and returns the report. Of its metadata, and of those of spec.template, only labels and
+// Strip removes the identity from the VirtualMachine, and returns the report. Of its metadata, and of those of spec.template, only labels and
 // annotations remain, and the name.
 func (i *Identity) Strip(vm map[string]any) Report {
 	i.report = Report{}
@@ -223,7 +223,7 @@ func (i *Identity) nodes(guest map[string]any) {
 	}
 }
 
-// selector replaces the VM's name in selectors, and reports those of a host.
+// selector replaces the VM's name in selectors, and reports selectors of a host.
 func (i *Identity) selector(value any, path string) any {
 	switch value := value.(type) {
 	case string:

@@ -37,7 +37,7 @@ func (s *Spec) Unreached(policy Compared) []rego.Problem {
 	return found
 }
 
-// unselected says what spec.match lacks for requests with this operation and of this kind; empty strings are selected.
+// unselected describes the values that spec.match lacks for requests with this operation and of this kind; empty strings are selected.
 func (s *Spec) unselected(operation, kind string) []string {
 	var missing []string
 	if operation != "" && !slices.Contains(s.Match.Operations, operation) {

@@ -187,7 +187,7 @@ func sourcesReady(o observation) metav1.Condition {
 	return made
 }
 
-// unchecked returns what the state Ready does not include, for the message of SourcesReady; empty if that is nothing.
+// unchecked returns the objects that the state Ready does not include, for the message of SourcesReady; empty if there are none.
 func unchecked(all []dependency) string {
 	var named, relative []string
 	for _, one := range all {

@@ -34,8 +34,10 @@ type Cluster struct {
 	Plane *controlplane.Plane
 
 	config node.Config
-	log    io.Writer
-	stop   func() error
+	// release is the folder of the release whose images the registry has.
+	release string
+	log     io.Writer
+	stop    func() error
 }
 
 // Start starts a node without KubeVirt and Stencil, and returns when it is ready. It builds what is missing.
@@ -179,11 +181,20 @@ func buildNode(ctx context.Context) (string, error) {
 		return "", err
 	}
 	program := filepath.Join(root, "bin", "node")
-	command := exec.CommandContext(ctx, "go", "build", "-o", program, "./cluster/cmd/node")
-	command.Dir = filepath.Join(root, "test")
+	return program, build(ctx, "cmd/node", program)
+}
+
+// build builds a program of this package's folder, without C.
+func build(ctx context.Context, name, program string) error {
+	folder, err := folderOf(name)
+	if err != nil {
+		return err
+	}
+	command := exec.CommandContext(ctx, "go", "build", "-o", program, ".")
+	command.Dir = folder
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the node: %w\n%s", err, output)
+		return fmt.Errorf("building %s: %w\n%s", name, err, output)
 	}
-	return program, nil
+	return nil
 }

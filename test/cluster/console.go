@@ -69,7 +69,7 @@ func (c *Console) read() {
 // Close ends the connection.
 func (c *Console) Close() error { return c.connection.Close() }
 
-// controls are what a shell sends to a terminal beside text.
+// controls are the characters that a shell sends to a terminal beside text.
 var controls = regexp.MustCompile("\r|\x1b\\[[0-9;?]*[A-Za-z]")
 
 // Text returns the text that the console has printed.

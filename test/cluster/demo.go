@@ -60,7 +60,7 @@ func (d *demo) prepare(ctx context.Context) error {
 	return err
 }
 
-// run prints a command of kubectl and what it prints.
+// run prints a command of kubectl and its output.
 func (d *demo) run(ctx context.Context, as *controlplane.User, stdin string, arguments ...string) error {
 	fmt.Fprintf(d.out, "\n$ kubectl %s\n", strings.Join(arguments, " "))
 	result, err := d.cluster.Plane.Kubectl(ctx, as, stdin, arguments...)

@@ -6,9 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/vmstencil/stencil/test/cluster/node"
+	"github.com/vmstencil/stencil/test/controlplane"
 )
 
 // folderPrefix begins the names of clusters' folders, and ownerFile is the file in it that the owner of the cluster holds locked.
@@ -28,7 +28,7 @@ func newFolder() (*folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating the folder of the cluster: %w", err)
 	}
-	owner, err := lock(filepath.Join(path, ownerFile), os.O_CREATE|os.O_RDWR)
+	owner, err := controlplane.Lock(filepath.Join(path, ownerFile), os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("locking the folder of the cluster: %w", err), os.RemoveAll(path))
 	}
@@ -40,18 +40,6 @@ func (f *folder) id() string { return strings.TrimPrefix(filepath.Base(f.path), 
 
 func (f *folder) remove() error { return errors.Join(os.RemoveAll(f.path), f.owner.Close()) }
 
-// lock opens a file and takes the exclusive lock on it, or fails if another process has it.
-func lock(path string, flags int) (*os.File, error) {
-	file, err := os.OpenFile(path, flags, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
-}
-
 // removeOrphans removes the folders and the control groups of clusters whose owners were killed.
 func removeOrphans(parent string) {
 	folders, err := filepath.Glob(filepath.Join(parent, folderPrefix+"*"))
@@ -59,7 +47,7 @@ func removeOrphans(parent string) {
 		return
 	}
 	for _, path := range folders {
-		owner, err := lock(filepath.Join(path, ownerFile), os.O_RDWR)
+		owner, err := controlplane.Lock(filepath.Join(path, ownerFile), os.O_RDWR)
 		if err != nil {
 			continue
 		}

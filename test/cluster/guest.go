@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/test/product"
 )
 
-// GuestDisk returns the path of the disk of a guest, in raw format, and makes it once. The guest does the essence of cloud-init, prints what it sees of
+// GuestDisk returns the path of the disk of a guest, in raw format, and makes it once. The guest does the essence of cloud-init, prints the properties of
 // its VM to the serial console, and lets users log in there.
 func GuestDisk(ctx context.Context) (string, error) {
 	cache, err := cacheFolder()

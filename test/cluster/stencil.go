@@ -23,7 +23,7 @@ import (
 	"github.com/vmstencil/stencil/test/release"
 )
 
-// Version is that of the release of this checkout that clusters install.
+// Version is the version of the release that clusters install.
 const Version = "v0.0.0-cluster"
 
 // Install installs KubeVirt, and Stencil as soon as KubeVirt's definitions are there, and returns when both are ready.
@@ -31,7 +31,7 @@ func (c *Cluster) Install(ctx context.Context) error {
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() error { return c.InstallKubeVirt(ctx) })
 	both.Go(func() error {
-		if _, err := c.pushRelease(ctx); err != nil {
+		if err := c.pushRelease(ctx); err != nil {
 			return err
 		}
 		err := deadline.Wait(ctx, "VirtualMachines are defined", limit, func(ctx context.Context) error {
@@ -52,8 +52,7 @@ func (c *Cluster) Install(ctx context.Context) error {
 // InstallStencil builds a release of this checkout, pushes its images, and installs its chart with values. It returns when Helm reports that all pods are
 // ready.
 func (c *Cluster) InstallStencil(ctx context.Context, values map[string]any) error {
-	output, err := c.pushRelease(ctx)
-	if err != nil {
+	if err := c.pushRelease(ctx); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -65,7 +64,7 @@ func (c *Cluster) InstallStencil(ctx context.Context, values map[string]any) err
 	if err := os.WriteFile(file, content, 0o600); err != nil {
 		return err
 	}
-	result, err := c.Plane.Helm(ctx, "upgrade", "--install", install.Release, c.chart(output), "--namespace", install.Namespace, "--create-namespace",
+	result, err := c.Plane.Helm(ctx, "upgrade", "--install", install.Release, filepath.Join(c.release, "stencil-"+Version[1:]+".tgz"), "--namespace", install.Namespace, "--create-namespace",
 		"--values", file, "--wait", "--timeout", "4m")
 	if err != nil {
 		return err
@@ -77,29 +76,29 @@ func (c *Cluster) InstallStencil(ctx context.Context, values map[string]any) err
 	return nil
 }
 
-// chart is the path of the chart in a release.
-func (c *Cluster) chart(output string) string {
-	return filepath.Join(output, "stencil-"+Version[1:]+".tgz")
-}
-
 // released is the release that clusters install, in the registry of its images.
 var released = release.Release{Version: Version, Repository: "ghcr.io/vmstencil"}
 
-// pushRelease pushes the images of a release of this checkout, and returns its folder.
-func (c *Cluster) pushRelease(ctx context.Context) (output string, err error) {
-	if output, err = buildRelease(ctx, c.log); err != nil {
-		return "", err
+// pushRelease pushes the images of a release of this checkout, once.
+func (c *Cluster) pushRelease(ctx context.Context) error {
+	if c.release != "" {
+		return nil
+	}
+	output, err := buildRelease(ctx, c.log)
+	if err != nil {
+		return err
 	}
 	layouts, err := filepath.Glob(filepath.Join(output, "oci", "stencil-*"))
 	if err != nil {
-		return "", err
+		return err
 	}
 	for _, each := range layouts {
 		if err := c.pushLayout(ctx, each); err != nil {
-			return "", fmt.Errorf("pushing %s: %w", filepath.Base(each), err)
+			return fmt.Errorf("pushing %s: %w", filepath.Base(each), err)
 		}
 	}
-	return output, nil
+	c.release = output
+	return nil
 }
 
 // buildRelease returns the folder with a release of this checkout, and builds it if no earlier cluster did from the same files.

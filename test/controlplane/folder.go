@@ -70,7 +70,7 @@ func furnish(f *folder) (*folder, error) {
 			return nil, fmt.Errorf("preparing the control plane's folder: %w", err)
 		}
 	}
-	owner, err := lock(f.file(ownerFile), os.O_CREATE|os.O_RDWR)
+	owner, err := Lock(f.file(ownerFile), os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return nil, fmt.Errorf("locking the control plane's folder: %w", err)
 	}
@@ -100,8 +100,8 @@ func (f *folder) close() error {
 	return os.RemoveAll(f.path)
 }
 
-// lock opens a file and takes the exclusive lock on it, or fails when another process holds it.
-func lock(path string, flags int) (*os.File, error) {
+// Lock opens a file and takes the exclusive lock on it, or fails when another process holds it.
+func Lock(path string, flags int) (*os.File, error) {
 	file, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func removeOrphans(parent string) {
 		return
 	}
 	for _, path := range folders {
-		owner, err := lock(filepath.Join(path, ownerFile), os.O_RDWR)
+		owner, err := Lock(filepath.Join(path, ownerFile), os.O_RDWR)
 		if err != nil {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,7 +46,7 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 	default:
 		causes, _ = compiled.CheckDefaults()
 	}
-	if causes = append(causes, templatelint.Validations(object)...); len(causes) > 0 {
+	if causes = slices.Concat(causes, templatelint.Validations(object)); len(causes) > 0 {
 		return deny.With(apierrors.NewInvalid(templateKind, object.Name, causes).Status())
 	}
 	return admission.Allowed("").WithWarnings(templatelint.Warnings(object, compiled)...)

@@ -18,20 +18,20 @@ version=$(ls files/lib/modules)
 busybox=files/bin/busybox
 
 # The first file system: busybox, the modules that the guest loads, and the scripts.
-mkdir -p root/bin root/etc/acpi/PWRF root/proc root/sys root/dev root/tmp "root/lib/modules/$version"
-cp $busybox root/bin/busybox
-cp "$here/init" root/init
-cp "$here/udhcpc" root/etc/udhcpc
-printf '#!/bin/sh\npoweroff -f\n' >root/etc/acpi/PWRF/00000080
-chmod 755 root/init root/etc/udhcpc root/etc/acpi/PWRF/00000080
-cp "files/lib/modules/$version/modules.builtin" "files/lib/modules/$version/modules.order" "root/lib/modules/$version/"
+mkdir -p first/bin first/etc/acpi/PWRF first/proc first/sys first/dev first/tmp "first/lib/modules/$version"
+cp $busybox first/bin/busybox
+cp "$here/init" first/init
+cp "$here/udhcpc" first/etc/udhcpc
+printf '#!/bin/sh\npoweroff -f\n' >first/etc/acpi/PWRF/00000080
+chmod 755 first/init first/etc/udhcpc first/etc/acpi/PWRF/00000080
+cp "files/lib/modules/$version/modules.builtin" "files/lib/modules/$version/modules.order" "first/lib/modules/$version/"
 for each in drivers/virtio drivers/block/virtio_blk.ko drivers/net/virtio_net.ko drivers/net/net_failover.ko net/core/failover.ko drivers/scsi/virtio_scsi.ko \
 	drivers/scsi/sd_mod.ko drivers/scsi/scsi_mod.ko drivers/scsi/scsi_common.ko drivers/char/hw_random drivers/input/evdev.ko drivers/acpi/button.ko \
 	fs/isofs drivers/cdrom fs/fat fs/nls/nls_cp437.ko fs/nls/nls_ascii.ko lib/crc-t10dif.ko crypto/crct10dif_common.ko crypto/crct10dif_generic.ko block/t10-pi.ko; do
-	[[ ! -e files/lib/modules/$version/kernel/$each ]] || (cd files && cp --parents -r "lib/modules/$version/kernel/$each" ../root/)
+	[[ ! -e files/lib/modules/$version/kernel/$each ]] || (cd files && cp --parents -r "lib/modules/$version/kernel/$each" ../first/)
 done
-$busybox depmod -b root "$version"
-(cd root && find . | LC_ALL=C sort | "../$busybox" cpio -o -H newc 2>/dev/null | gzip -9n) >initrd
+$busybox depmod -b first "$version"
+(cd first && find . | LC_ALL=C sort | "../$busybox" cpio -o -H newc 2>/dev/null | gzip -9n) >initrd
 
 # A FAT file system without partitions, from which SYSLINUX boots.
 truncate -s 32M disk

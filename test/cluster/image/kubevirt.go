@@ -12,9 +12,9 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// KubeVirt has what the images of KubeVirt are made of.
+// KubeVirt are the sources of the images of KubeVirt.
 type KubeVirt struct {
-	// Version is that of KubeVirt, with the v.
+	// Version is the version of KubeVirt, with the v.
 	Version string
 	// Source is the folder of KubeVirt's module.
 	Source string
@@ -24,7 +24,7 @@ type KubeVirt struct {
 	Root string
 }
 
-// privileged are the programs with an image that runs as root; those of the others run as user 1001, as in the published images.
+// privileged are the programs with an image that runs as root; the other images run as user 1001, as in the published images.
 var privileged = []string{"virt-handler", "virt-launcher"}
 
 var unprivileged = []string{"virt-operator", "virt-api", "virt-controller", "virt-exportproxy", "virt-exportserver"}

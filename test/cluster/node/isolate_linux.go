@@ -62,7 +62,7 @@ func (c Config) isolate(ctx context.Context) error {
 	return network(ctx)
 }
 
-// network makes an interface with the node's address, to which all traffic goes that no pod receives.
+// network makes an interface with the node's address, for all traffic that no pod receives.
 func network(ctx context.Context) error {
 	for _, each := range []string{
 		"link set lo up", "link add node0 type veth peer name node1", "link set node1 up", "address add " + Address + "/24 dev node0", "link set node0 up", "route add default dev node0",

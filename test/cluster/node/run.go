@@ -15,10 +15,10 @@ import (
 // limit bounds each wait of a start.
 const limit = 2 * time.Minute
 
-// Tools are the names of the tools that a node needs beside those of its control plane.
+// Tools are the names of the tools that a node needs beside the tools of its control plane.
 var Tools = []string{"kubelet", "kube-proxy", "kube-scheduler"}
 
-// PlaneOptions are those of the node's control plane.
+// PlaneOptions are the options of the node's control plane.
 func (c Config) PlaneOptions() controlplane.Options {
 	return controlplane.Options{
 		ControllerManager: true, Dir: c.file("plane"), Log: os.Stderr, Address: Address,
