@@ -87,6 +87,17 @@ const (
 	DiskAccessNone  = "None"
 )
 
+// Annotations of a VirtualMachineTemplate for clients that have only the fields of the published API, and drop all others.
+const (
+	// AnnotationExtensions holds the fields that the published API lacks: JSON with a digest, compressed if it is large. A webhook
+	// writes it. The fields are restored from it if a write has none of them. Nothing is rendered from it.
+	AnnotationExtensions = "template.kubevirt.io/extensions"
+
+	// AnnotationDropExtensions with the value "true" drops the fields: a write without them restores nothing. It may stay on a
+	// template without such fields, and is removed from one that has any.
+	AnnotationDropExtensions = "template.kubevirt.io/drop-extensions"
+)
+
 // AnnotationSealAcknowledged on a VirtualMachineTemplateImport, VirtualMachineTemplateExport or VirtualMachineTemplateRequest with
 // the value "true" acknowledges that its disks are not sealed, or not known to be: the condition Sealed has the reason Acknowledged.
 const AnnotationSealAcknowledged = "template.kubevirt.io/seal-acknowledged"
