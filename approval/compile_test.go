@@ -299,6 +299,9 @@ func TestApproves(t *testing.T) {
 			if approved != (tc.want == "") || !strings.Contains(why, tc.want) {
 				t.Errorf("got %v, %s; want %s", approved, why, tc.want)
 			}
+			if listed := a.ListsTemplate(tc.template); tc.template.Name != "" && listed != (approved || strings.Contains(tc.want, "another content")) {
+				t.Errorf("listed: %v", listed)
+			}
 		})
 	}
 }

@@ -78,6 +78,11 @@ func (a *Approval) Listed() []string {
 	return slices.Compact(listed)
 }
 
+// ListsTemplate reports whether the approval lists a template, with whatever content.
+func (a *Approval) ListsTemplate(t Template) bool {
+	return slices.ContainsFunc(a.templates, func(entry v1alpha1.ApprovedTemplate) bool { return Lists(&entry, t) })
+}
+
 // Lists reports whether an entry of an approval applies to a template, regardless of the template's content.
 func Lists(entry *v1alpha1.ApprovedTemplate, t Template) bool {
 	switch {

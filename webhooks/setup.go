@@ -25,6 +25,7 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/defaulting/client"
+	"github.com/vmstencil/stencil/installation"
 	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/delegation"
 	"github.com/vmstencil/stencil/internal/disks"
@@ -66,6 +67,8 @@ type Options struct {
 	// Addresses is required if defaulting generates MAC addresses.
 	Addresses *macaddresses.Cache
 
+	// TemplateAPI is the component that defines templates. Extensions are restored if it is Stencil: the other definition has no fields for them.
+	TemplateAPI installation.TemplateAPI
 	// Namespace is Stencil's own namespace, which no approval selects.
 	Namespace string
 	// APIServerUser is the user as which stencil-apiserver creates VirtualMachines on behalf of others. If empty, delegation
@@ -138,6 +141,10 @@ func Setup(mgr manager.Manager, o Options) error {
 		return err
 	}
 	server := delegation.Server(o.APIServerUser)
+	checked, written := templates.Options{}, admission.Handler(writers.New(o.Namespace))
+	if o.TemplateAPI == installation.Own {
+		checked.Approvals, written = o.Approvals, templates.NewRestoring(written)
+	}
 	virtualMachines := validate.New(validate.Options{
 		Templates:   o.Templates,
 		Permissions: permissions,
@@ -191,7 +198,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		{
 			Name:    "templates",
 			Path:    "/validate-virtualmachinetemplate",
-			Handler: templates.New(),
+			Handler: templates.New(checked),
 		},
 		{
 			Name:    "lending",
@@ -201,7 +208,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		{
 			Name:    "writers",
 			Path:    "/mutate-written-by",
-			Handler: writers.New(o.Namespace),
+			Handler: written,
 		},
 		{
 			Name:    "requests",

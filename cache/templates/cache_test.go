@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	fakecache "k8s.io/client-go/tools/cache/testing"
 
+	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/internal/fixture"
 	"github.com/vmstencil/stencil/template"
@@ -172,7 +173,7 @@ func TestChanged(t *testing.T) {
 	annotated.Annotations = map[string]string{"deprecated": "use ubuntu"}
 	touched := vmt("fedora", 1, valid)
 	touched.ResourceVersion = "7"
-	touched.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}
+	touched.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}", contract.AnnotationExtensions: "{}"}
 	for _, tc := range []struct {
 		name   string
 		change func(s cache.ReflectorStore) error

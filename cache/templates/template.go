@@ -3,12 +3,14 @@ package templates
 import (
 	"encoding/json"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/cache/watching"
 	"github.com/vmstencil/stencil/internal/intern"
@@ -23,7 +25,7 @@ type Template struct {
 	Generation      int64
 	ResourceVersion string
 	labels          pairs
-	// annotations do not contain kubectl's copy of the manifest.
+	// annotations do not contain kubectl's copy of the manifest, and no copy of extensions.
 	annotations pairs
 	// conditions are ignored when versions are compared.
 	conditions []condition
@@ -130,7 +132,13 @@ func (t *Template) withMetadataOf(object *v1beta1.VirtualMachineTemplate, texts 
 	updated := *t
 	updated.ResourceVersion = object.ResourceVersion
 	updated.labels = pairsOf(object.Labels, texts)
-	updated.annotations = pairsOf(watching.Annotations(object), texts)
+	annotations := watching.Annotations(object)
+	if _, found := annotations[contract.AnnotationExtensions]; found {
+		// A copy of fields of the spec, which nothing reads from here.
+		annotations = maps.Clone(annotations)
+		delete(annotations, contract.AnnotationExtensions)
+	}
+	updated.annotations = pairsOf(annotations, texts)
 	updated.conditions = conditionsOf(object.Status.Conditions, texts)
 	updated.Sources = Digest(&object.Status.TemplateSources)
 	return &updated

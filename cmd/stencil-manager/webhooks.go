@@ -3,6 +3,7 @@ package main
 import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/vmstencil/stencil/installation"
 	"github.com/vmstencil/stencil/webhooks"
 	"github.com/vmstencil/stencil/webhooks/serving"
 )
@@ -27,6 +28,7 @@ func (o *options) webhooks(server *serving.Server, c caches) webhooks.Options {
 		Disks:             c.disks,
 		KubeVirt:          c.kubevirt,
 		Addresses:         c.addresses,
+		TemplateAPI:       installation.TemplateAPI(o.templateAPI),
 		Namespace:         o.namespace,
 		APIServerUser:     o.apiserverUser,
 		DecisionLogSample: o.decisionLogSample,

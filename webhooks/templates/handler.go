@@ -22,16 +22,26 @@ import (
 
 var templateKind = schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "VirtualMachineTemplate"}
 
+// Options are the dependencies of a Handler.
+type Options struct {
+	// Approvals name templates that must not lose extensions. If nil, extensions are not checked.
+	Approvals Approvals
+}
+
 // Handler serves the admission requests of the template webhook.
-type Handler struct{}
+type Handler struct{ Options }
 
 // New returns a Handler.
-func New() *Handler { return &Handler{} }
+func New(o Options) *Handler { return &Handler{Options: o} }
 
 // Handle implements admission.Handler.
 func (h *Handler) Handle(_ context.Context, request admission.Request) admission.Response {
 	// The versions have identical schemas, so one type reads both.
 	object, answer := changed.Object(request, "template", sameContent)
+	if answer != nil {
+		return *answer
+	}
+	warnings, answer := h.checkExtensions(request, object)
 	if answer != nil {
 		return *answer
 	}
@@ -49,7 +59,7 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 	if causes = slices.Concat(causes, templatelint.Validations(object)); len(causes) > 0 {
 		return deny.With(apierrors.NewInvalid(templateKind, object.Name, causes).Status())
 	}
-	return admission.Allowed("").WithWarnings(templatelint.Warnings(object, compiled)...)
+	return admission.Allowed("").WithWarnings(append(warnings, templatelint.Warnings(object, compiled)...)...)
 }
 
 // sameContent reports whether the spec and the validation rules of a template are unchanged.

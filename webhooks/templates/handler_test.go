@@ -138,7 +138,7 @@ func TestHandle(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			response := templates.New().Handle(t.Context(), tc.request(t))
+			response := templates.New(templates.Options{}).Handle(t.Context(), tc.request(t))
 			if response.Allowed != tc.wantAllowed {
 				t.Fatalf("allowed %v, want %v: %v", response.Allowed, tc.wantAllowed, response.Result)
 			}
