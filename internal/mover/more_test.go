@@ -3,6 +3,7 @@ package mover
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,9 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/oci"
 	"github.com/vmstencil/stencil/ovf/conversion"
+	"github.com/vmstencil/stencil/template/extensions"
 	"github.com/vmstencil/stencil/transfer"
 )
 
@@ -87,6 +90,42 @@ func TestAVirtualMachineBecomesATemplate(t *testing.T) {
 	}
 	if got := string(made.template.Spec.VirtualMachine.Raw); got != want || made.volumes["data"] != "root" || made.template.Name != "shop" || len(made.template.Spec.Parameters) != 2 {
 		t.Errorf("volumes %v, template %s", made.volumes, got)
+	}
+}
+
+// TestFieldsThatAnExporterDropsAreRestored imports what KubeVirt's exporter makes of a template: its annotations, and the published fields only.
+func TestFieldsThatAnExporterDropsAreRestored(t *testing.T) {
+	annotation, err := extensions.Encode(extensions.Extensions{Parameters: map[string]map[string]any{"NAME": {"pattern": "[a-z]+"}, "GONE": {"type": "int"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct{ annotation, wantPattern, wantNote string }{
+		"by its annotation":    {annotation, "[a-z]+", "kept template: spec.parameters[NAME].pattern, which the exporter does not have, from annotation template.kubevirt.io/extensions"},
+		"but not by a damaged": {"hunter2", "", "warning template: fields that the published API lacks cannot be restored from annotation template.kubevirt.io/extensions, because it is no JSON of the expected form: write the fields, or remove the annotation"},
+		"without one":          {"", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := map[string]any{
+				"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplate", "metadata": map[string]any{"name": "web"},
+				"spec": map[string]any{"virtualMachine": map[string]any{"spec": map[string]any{}}, "parameters": []any{map[string]any{"name": "NAME", "value": "x"}}},
+			}
+			if tc.annotation != "" {
+				object["metadata"] = map[string]any{"name": "web", "annotations": map[string]any{contract.AnnotationExtensions: tc.annotation}}
+			}
+			var notes []string
+			made, err := makeTemplate(&oci.Resource{Kind: oci.VirtualMachineTemplate, Object: object}, transfer.Conversion{}, nil, func(action conversion.Action, source, format string, arguments ...any) {
+				notes = append(notes, fmt.Sprintf("%s %s: %s", action, source, fmt.Sprintf(format, arguments...)))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p := made.template.Spec.Parameters; len(p) != 1 || p[0].Pattern != tc.wantPattern || p[0].Value != "x" {
+				t.Errorf("parameters %+v", p)
+			}
+			if got := strings.Join(notes, "\n"); got != tc.wantNote {
+				t.Errorf("notes %s, want %s", got, tc.wantNote)
+			}
+		})
 	}
 }
 

@@ -8,10 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/internal/identity"
 	"github.com/vmstencil/stencil/oci"
 	"github.com/vmstencil/stencil/ovf/conversion"
+	"github.com/vmstencil/stencil/template/extensions"
 	"github.com/vmstencil/stencil/template/plain"
 	"github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/transfer"
@@ -39,6 +41,9 @@ func makeTemplate(resource *oci.Resource, choices transfer.Conversion, claims []
 	t := &v1beta1.VirtualMachineTemplate{}
 	var vm map[string]any
 	if resource.Kind == oci.VirtualMachineTemplate {
+		if raw, err = restore(raw, note); err != nil {
+			return nil, err
+		}
 		if err := json.Unmarshal(raw, t); err != nil {
 			return nil, failed(transfer.ReasonNotAPackage, false, "the template of the artifact: %v", err)
 		}
@@ -68,6 +73,28 @@ func makeTemplate(resource *oci.Resource, choices transfer.Conversion, claims []
 	}
 	m.template = t
 	return m, nil
+}
+
+// restore returns the template of an artifact with the fields that its exporter has dropped.
+func restore(raw []byte, note noting) ([]byte, error) {
+	written, err := extensions.Read(raw)
+	if err != nil {
+		return nil, failed(transfer.ReasonNotAPackage, false, "the template of the artifact: %v", err)
+	}
+	decision := extensions.Decide(nil, written)
+	if decision.Loss != "" {
+		note(conversion.ActionWarning, "template", "%s", decision.Loss)
+	}
+	if decision.Restored.Empty() {
+		return raw, nil
+	}
+	object, err := virtualmachine.Decode(raw)
+	if err != nil {
+		return nil, failed(transfer.ReasonNotAPackage, false, "the template of the artifact: %v", err)
+	}
+	decision.Restored.Into(at(object, "spec"))
+	note(conversion.ActionKept, "template", "%s, which the exporter does not have, from annotation %s", decision.Restored, contract.AnnotationExtensions)
+	return json.Marshal(object)
 }
 
 // checkChoices rejects choices that apply to descriptors only, for a package with something else.

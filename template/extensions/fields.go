@@ -119,6 +119,17 @@ func (e Extensions) Fitting(spec map[string]any) Extensions {
 	return fitting
 }
 
+// Into adds the extensions to a specification.
+func (e Extensions) Into(spec map[string]any) {
+	maps.Copy(spec, e.Template)
+	for _, parameter := range parameters(spec) {
+		name, _ := parameter["name"].(string)
+		if parameter != nil {
+			maps.Copy(parameter, e.Parameters[name])
+		}
+	}
+}
+
 // Field is a field at a JSON pointer.
 type Field struct {
 	Pointer string

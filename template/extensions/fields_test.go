@@ -95,3 +95,11 @@ func TestAMessageNamesFieldsWithoutValues(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+func TestInto(t *testing.T) {
+	spec := object(t, `spec: {message: m, parameters: [7, {name: A, value: x}, {name: B}]}`).Spec
+	extensions.Extract(object(t, `spec: {secretize: true, parameters: [{name: A, type: int}, {name: C, type: int}]}`).Spec).Into(spec)
+	if diff := cmp.Diff(object(t, `spec: {message: m, secretize: true, parameters: [7, {name: A, value: x, type: int}, {name: B}]}`).Spec, spec); diff != "" {
+		t.Errorf("specification (-want +got):\n%s", diff)
+	}
+}
