@@ -22,16 +22,22 @@ type VirtualMachineTemplate struct {
 	Status VirtualMachineTemplateStatus `json:"status"`
 }
 
-// VirtualMachineTemplateSpec is what a template makes.
+// VirtualMachineTemplateSpec is what a template makes. It has all published fields: KubeVirt's exporter drops others.
 type VirtualMachineTemplateSpec struct {
 	VirtualMachine *runtime.RawExtension `json:"virtualMachine,omitempty"`
 	Parameters     []Parameter           `json:"parameters,omitempty"`
+	Message        string                `json:"message,omitempty"`
 }
 
 // Parameter is a parameter of a template.
 type Parameter struct {
-	Name  string `json:"name"`
-	Value string `json:"value,omitempty"`
+	Name        string `json:"name"`
+	DisplayName string `json:"displayName,omitempty"`
+	Description string `json:"description,omitempty"`
+	Value       string `json:"value,omitempty"`
+	Generate    string `json:"generate,omitempty"`
+	From        string `json:"from,omitempty"`
+	Required    bool   `json:"required,omitempty"`
 }
 
 // VirtualMachineTemplateStatus is the status of a template.
@@ -46,6 +52,7 @@ func (t *VirtualMachineTemplate) DeepCopy() *VirtualMachineTemplate {
 	if t.Spec.VirtualMachine != nil {
 		made.Spec.VirtualMachine = t.Spec.VirtualMachine.DeepCopy()
 	}
+	made.Spec.Message = t.Spec.Message
 	made.Spec.Parameters = append(made.Spec.Parameters, t.Spec.Parameters...)
 	for _, condition := range t.Status.Conditions {
 		made.Status.Conditions = append(made.Status.Conditions, *condition.DeepCopy())
