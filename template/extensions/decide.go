@@ -41,12 +41,13 @@ func Decide(before, after *Object) Decision {
 	case !written.Empty():
 		if drops {
 			d.RemoveDrop = true
-			d.Warnings = append(d.Warnings, fmt.Sprintf("annotation %s was removed: it has an effect in the request that removes the fields: %s", contract.AnnotationDropExtensions, written))
+			d.warn("annotation %s was removed: it has an effect in the request that removes the fields: %s", contract.AnnotationDropExtensions, written)
 		}
 	case drops:
 	case !annotated:
 		if lost := stored.Fitting(after.Spec); !lost.Empty() {
-			d.Loss = fmt.Sprintf("fields that the published API lacks are removed, and so is annotation %s, which could restore them: %s%s", contract.AnnotationExtensions, lost, howToDrop)
+			d.Loss = fmt.Sprintf("fields that the published API lacks are removed, and so is annotation %s, which could restore them: %s%s",
+				contract.AnnotationExtensions, lost, howToDrop)
 		}
 	case !stored.Empty() && before.Metadata.Annotations[contract.AnnotationExtensions] == annotation:
 		d.Restored = stored.Fitting(after.Spec)
@@ -54,19 +55,24 @@ func Decide(before, after *Object) Decision {
 		kept, err := Decode(annotation)
 		if err != nil {
 			d.Annotation = annotation
-			d.Loss = fmt.Sprintf("fields that the published API lacks cannot be restored from annotation %s, because %v: write the fields, or remove the annotation", contract.AnnotationExtensions, err)
+			d.Loss = fmt.Sprintf("fields that the published API lacks cannot be restored from annotation %s, because %v: write the fields, or remove the annotation",
+				contract.AnnotationExtensions, err)
 			return d
 		}
 		d.Restored = kept.Fitting(after.Spec)
 	}
 	if !d.Restored.Empty() {
 		written = d.Restored
-		d.Warnings = append(d.Warnings, fmt.Sprintf("fields that the published API lacks were restored: %s%s", d.Restored, howToDrop))
+		d.warn("fields that the published API lacks were restored: %s%s", d.Restored, howToDrop)
 	}
 	if !written.Empty() {
 		d.annotate(written, after.Metadata.Annotations)
 	}
 	return d
+}
+
+func (d *Decision) warn(format string, arguments ...any) {
+	d.Warnings = append(d.Warnings, fmt.Sprintf(format, arguments...))
 }
 
 // annotate sets the annotation. One that holds the extensions already remains, however it is written.
@@ -90,7 +96,7 @@ func (d *Decision) annotate(e Extensions, annotations map[string]string) {
 		}
 	}
 	if err != nil {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("clients of the published API can drop fields of this template, because annotation %s cannot hold them: %v", contract.AnnotationExtensions, err))
+		d.warn("clients of the published API can drop fields of this template, because annotation %s cannot hold them: %v", contract.AnnotationExtensions, err)
 		return
 	}
 	d.Annotation = annotation

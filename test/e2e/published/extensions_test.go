@@ -26,9 +26,12 @@ import (
 
 // extended is a template with fields that the published API lacks.
 const extended = `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"extended"},"spec":{
-	"parameters":[{"name":"NAME","pattern":"[a-z]{1,9}"},{"name":"PASSWORD","generate":"expression","from":"[a-z0-9]{9}","sensitive":true},{"name":"CORES","value":"1","type":"int","minimum":0,"maximum":4}],
+	"parameters":[{"name":"NAME","pattern":"[a-z]{1,9}"},
+		{"name":"PASSWORD","generate":"expression","from":"[a-z0-9]{9}","sensitive":true},
+		{"name":"CORES","value":"1","type":"int","minimum":0,"maximum":4}],
 	"objectLabels":{"team":"shop"},
-	"virtualMachine":{"metadata":{"name":"${NAME}"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"cpu":{"cores":"${{CORES}}"},"devices":{"disks":[{"name":"init","disk":{}}]}},
+	"virtualMachine":{"metadata":{"name":"${NAME}"},"spec":{"runStrategy":"Halted","template":{"spec":{
+		"domain":{"cpu":{"cores":"${{CORES}}"},"devices":{"disks":[{"name":"init","disk":{}}]}},
 		"volumes":[{"name":"init","cloudInitNoCloud":{"userData":"password: ${PASSWORD|yaml}"}}]}}}}}}`
 
 // withoutExtensions is a manifest as a client of the published API sends it.
@@ -136,7 +139,10 @@ func TestExtensionsSurviveClientsOfThePublishedAPI(t *testing.T) {
 		wantExtensions(t, space)
 	})
 	t.Run("a typed client puts what it has read", func(t *testing.T) {
-		sent := withoutExtensions(t, func(o *published.VirtualMachineTemplate) { o.Spec.Message, o.APIVersion = "changed", "template.kubevirt.io/v1alpha1" }, get("json"))
+		change := func(o *published.VirtualMachineTemplate) {
+			o.Spec.Message, o.APIVersion = "changed", "template.kubevirt.io/v1alpha1"
+		}
+		sent := withoutExtensions(t, change, get("json"))
 		if warnings := put(t, space, sent); !strings.Contains(warnings, restored+"spec.objectLabels") {
 			t.Errorf("warnings: %s", warnings)
 		}
