@@ -32,6 +32,7 @@ type heldLease struct {
 	pause    time.Duration
 	// started is when this process started.
 	started time.Time
+	now     func() time.Time
 }
 
 // newLease returns the lease of the managers.
@@ -55,7 +56,7 @@ func newLease(ctx context.Context, o *options, config *rest.Config) (resourceloc
 	if err != nil {
 		return nil, fmt.Errorf("making the lease: %w", err)
 	}
-	return &heldLease{Interface: lock, stopping: ctx, pause: time.Second, started: time.Now()}, nil
+	return &heldLease{Interface: lock, stopping: ctx, pause: time.Second, started: time.Now(), now: time.Now}, nil
 }
 
 // Get implements resourcelock.Interface. It returns when an API server has answered.
@@ -65,9 +66,11 @@ func (l *heldLease) Get(ctx context.Context) (record *resourcelock.LeaderElectio
 		return err
 	})
 	// An uninstallation holds the lease beyond its end, so that the managers which helm is about to delete do not lead. A manager that started later
-	// belongs to a new installation.
-	if err == nil && record.HolderIdentity == uninstall.Identity && record.RenewTime.Time.Before(l.started) {
-		record.HolderIdentity = ""
+	// belongs to a new installation; one that the kubelet starts again while the uninstallation runs does not.
+	if err == nil && record.HolderIdentity == uninstall.Identity {
+		if renewed := record.RenewTime.Time; renewed.Before(l.started) && l.now().Sub(renewed) > uninstall.Silence {
+			record.HolderIdentity = ""
+		}
 	}
 	return record, raw, err
 }

@@ -163,19 +163,26 @@ func TestALeaderReleasesItsLease(t *testing.T) {
 }
 
 func TestAnUninstallationsLeaseIsFreeForManagersThatStartLater(t *testing.T) {
-	now := time.Now()
+	started := time.Now()
 	for name, tc := range map[string]struct {
 		holder, want string
-		renewed      time.Time
+		// renewed and read are times relative to the start of the manager.
+		renewed, read time.Duration
 	}{
-		"a manager that the uninstallation is about to delete": {uninstall.Identity, uninstall.Identity, now.Add(time.Second)},
-		"a manager of the next installation":                   {uninstall.Identity, "", now.Add(-time.Second)},
-		"another manager leads":                                {"other", "other", now.Add(-time.Second)},
+		"a manager that the uninstallation is about to delete": {uninstall.Identity, uninstall.Identity, time.Second, time.Hour},
+		"a manager that starts again during the uninstallation": {
+			uninstall.Identity, uninstall.Identity, -time.Second, 0,
+		},
+		"a manager that starts again between two renewals": {uninstall.Identity, uninstall.Identity, -time.Second, uninstall.Silence - 2*time.Second},
+		"a manager of the next installation":               {uninstall.Identity, "", -time.Minute, 0},
+		"a manager of the next installation, which waits":  {uninstall.Identity, "", -time.Second, uninstall.Silence},
+		"another manager leads":                            {"other", "other", -time.Minute, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lease := &heldLease{stopping: t.Context(), pause: time.Millisecond, started: now, Interface: &fakeLease{
-				record: resourcelock.LeaderElectionRecord{HolderIdentity: tc.holder, RenewTime: metav1.NewTime(tc.renewed)},
-			}}
+			lease := &heldLease{
+				stopping: t.Context(), pause: time.Millisecond, started: started, now: func() time.Time { return started.Add(tc.read) },
+				Interface: &fakeLease{record: resourcelock.LeaderElectionRecord{HolderIdentity: tc.holder, RenewTime: metav1.NewTime(started.Add(tc.renewed))}},
+			}
 			record, _, err := lease.Get(t.Context())
 			if err != nil || record.HolderIdentity != tc.want {
 				t.Errorf("holder %q, %v, want %q", record.HolderIdentity, err, tc.want)

@@ -19,6 +19,10 @@ const LeaseDuration = 30 * time.Second
 const (
 	// Identity is the holder of a Lease that an uninstallation has taken.
 	Identity = "stencil-uninstall"
+	// renewal is how often an uninstallation renews its Lease while it runs.
+	renewal = 5 * time.Second
+	// Silence is the time without a renewal after which an uninstallation that holds the Lease has ended.
+	Silence = 3 * renewal
 	// expired is the time after which the last holder of a Lease has stopped, whatever the difference between its clock and this one.
 	expired = 10 * time.Minute
 )
@@ -61,7 +65,7 @@ func (l *lock) take(ctx context.Context) (from string, wait time.Duration, err e
 			return "", 0, fmt.Errorf("reading Lease %s: %w", l.name, err)
 		}
 		now := l.now()
-		// The Lease is not renewed during the wait, whatever duration its last holder has written.
+		// Whatever duration its last holder has written.
 		from, wait = holder(lease), min(remaining(lease, now), l.hold)
 		if from != Identity {
 			lease.Spec.AcquireTime = &metav1.MicroTime{Time: now}
@@ -91,7 +95,7 @@ func (l *lock) take(ctx context.Context) (from string, wait time.Duration, err e
 
 // extend renews the Lease if that is due, or in any case.
 func (l *lock) extend(ctx context.Context, anyway bool) error {
-	if !anyway && l.now().Sub(l.renewed) < l.hold/3 {
+	if !anyway && l.now().Sub(l.renewed) < renewal {
 		return nil
 	}
 	from, _, err := l.take(ctx)

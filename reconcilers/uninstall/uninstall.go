@@ -131,11 +131,21 @@ func (r *run) stop(ctx context.Context) error {
 		note += fmt.Sprintf("; waiting %s until the leader has stopped", wait.Round(time.Second))
 	}
 	r.Report(Step{"stopped", object, note})
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(wait):
-		return nil
+	over, renewals := time.NewTimer(wait), time.NewTicker(renewal)
+	defer over.Stop()
+	defer renewals.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-over.C:
+			return nil
+		case <-renewals.C:
+			// The leader exits, and the kubelet starts it again: without renewals that would take the Lease.
+			if err := r.lock.extend(ctx, true); err != nil {
+				return err
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package uninstall
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -118,6 +119,31 @@ func TestTheWaitIsLimited(t *testing.T) {
 	if from, wait, err := r.lock.take(t.Context()); from != "manager-1" || wait != time.Minute || err != nil {
 		t.Errorf("taken from %q, waiting %s, %v", from, wait, err)
 	}
+}
+
+func TestTheLeaseIsRenewedDuringTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var steps []Step
+		r := removal(t, &steps)
+		held, err := r.lock.client.Get(t.Context(), lease.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		held.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
+		if _, err := r.lock.client.Update(t.Context(), held, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		began, ended := time.Now(), make(chan error)
+		go func() { ended <- r.stop(t.Context()) }()
+		time.Sleep(2*renewal + time.Second)
+		held, err = r.lock.client.Get(t.Context(), lease.Name, metav1.GetOptions{})
+		if err != nil || held.Spec.RenewTime.Sub(began) != 2*renewal {
+			t.Errorf("renewed %s after the begin, %v, want %s", held.Spec.RenewTime.Sub(began), err, 2*renewal)
+		}
+		if err := <-ended; err != nil || time.Since(began) != LeaseDuration {
+			t.Errorf("waited %s, %v, want %s", time.Since(began), err, LeaseDuration)
+		}
+	})
 }
 
 func TestALeaseThatAManagerTookBack(t *testing.T) {

@@ -70,6 +70,11 @@ func TestUninstallationLeavesVMsRunning(t *testing.T) {
 	if err != nil || result.Code != 0 {
 		t.Fatalf("helm uninstall: %v %s", err, result.Stderr)
 	}
+	// The hook runs once: a leader that the kubelet starts again does not take its Lease.
+	events := harness.Must(t, kube.Plane, nil, "", "get", "events", "--namespace="+install.Namespace, "--field-selector=reason=SuccessfulCreate,involvedObject.kind=Job", "--output=jsonpath={range .items[*]}{.message}{\"\\n\"}{end}").Stdout
+	if pods := strings.Count(events, "Created pod: stencil-uninstall-"); pods != 1 {
+		t.Errorf("the hook before the uninstallation has run %d times, want once:\n%s", pods, events)
+	}
 	kinds := []string{
 		"mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
 		"mutatingadmissionpolicies", "apiservices", "clusterroles", "clusterrolebindings", "priorityclasses",
