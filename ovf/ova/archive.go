@@ -20,16 +20,18 @@ const blockSize = 512
 // kinds are the types of tar entries in messages.
 var kinds = map[byte]string{
 	tar.TypeLink: "hard link", tar.TypeSymlink: "symbolic link", tar.TypeChar: "character device", tar.TypeBlock: "block device", tar.TypeDir: "directory",
-	tar.TypeFifo: "pipe", tar.TypeGNUSparse: "sparse file", tar.TypeXGlobalHeader: "global header",
+	tar.TypeFifo: "pipe", tar.TypeXGlobalHeader: "global header",
 }
 
 // Member is a member of the archive.
 type Member struct {
 	Name string
-	// Size is the size in bytes as it is stored.
+	// Size is the size in bytes as it is stored; that of a sparse file, with its holes.
 	Size int64
 
 	offset int64
+	// sparse is set if the archive leaves holes of the file out.
+	sparse bool
 }
 
 // contents is what was read of an archive so far.
@@ -57,19 +59,17 @@ func newContents() *contents {
 // admit checks the header of an entry.
 func (c *contents) admit(header *tar.Header) (Member, error) {
 	name, accepted := cleaned(header.Name)
-	if header.Typeflag != tar.TypeReg {
+	isSparse := sparse(header)
+	if header.Typeflag != tar.TypeReg && !isSparse {
 		kind, found := kinds[header.Typeflag]
 		if !found {
 			kind = fmt.Sprintf("entry of type %q", header.Typeflag)
 		}
 		return Member{}, fail(name, "is a %s; an OVA contains regular files only", kind)
 	}
-	for key := range header.PAXRecords {
-		if strings.HasPrefix(key, "GNU.sparse.") {
-			return Member{}, fail(name, "is a sparse file; an OVA contains regular files only")
-		}
-	}
 	switch {
+	case isSparse && header.Size > MaxSparseBytes:
+		return Member{}, fail(name, "is a sparse file of %d bytes, and may have %d; pack it again without tar's option --sparse", header.Size, MaxSparseBytes)
 	case !accepted:
 		return Member{}, fail(header.Name, "has a name that is not accepted: an OVA has no folders, and names of at most %d bytes without control characters; pack it again without the folder", MaxNameBytes)
 	case c.lower[strings.ToLower(name)] != "":
@@ -78,7 +78,7 @@ func (c *contents) admit(header *tar.Header) (Member, error) {
 		return Member{}, fail(name, "is one member too many; an OVA contains at most %d", MaxMembers)
 	}
 	c.lower[strings.ToLower(name)] = name
-	member := Member{Name: name, Size: header.Size}
+	member := Member{Name: name, Size: header.Size, sparse: isSparse}
 	c.members[name] = member
 	return member, nil
 }

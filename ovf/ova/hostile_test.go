@@ -123,37 +123,6 @@ func TestTooManyMembersAreRejected(t *testing.T) {
 	checkError(t, "random access", `OVA, member "m11999.mfx": is one member too many; an OVA contains at most 12000`, err)
 }
 
-func TestSparseFilesAreRejected(t *testing.T) {
-	raw := archive(t, descriptor(`ovf:href="a"`), file("a", "x"))
-	// GNU's sparse type, and its checksum.
-	at := bytes.Index(raw, []byte("a\x00"))
-	if at < 0 {
-		t.Fatal("there is no header")
-	}
-	raw[at+156] = 'S'
-	copy(raw[at+257:], "ustar  \x00")
-	copy(raw[at+148:], "        ")
-	sum := 0
-	for _, b := range raw[at : at+512] {
-		sum += int(b)
-	}
-	copy(raw[at+148:], fmt.Sprintf("%06o\x00 ", sum))
-	_, err := openAndVerify(raw)
-	checkError(t, "GNU", `OVA, member "a": is a sparse file; an OVA contains regular files only`, err)
-
-	raw = archive(t, descriptor(`ovf:href="a"`), entry{name: "a", content: "0\n", change: func(h *tar.Header) {
-		h.Format, h.PAXRecords = tar.FormatPAX, map[string]string{"VENDOR.x": "1"}
-	}})
-	_, err = openAndVerify(raw)
-	if err != nil {
-		t.Errorf("a PAX record of another vendor: %v", err)
-	}
-	raw = bytes.Replace(raw, []byte("14 VENDOR.x=1\n"), []byte("22 GNU.sparse.major=0\n22 GNU.sparse.minor=1\n"), 1)
-	if _, err = openAndVerify(raw); err == nil {
-		t.Error("a sparse file of PAX is accepted")
-	}
-}
-
 // TestTruncatedArchivesAreRejected cuts an OVA with and without a manifest at every block, and at bytes around them.
 func TestTruncatedArchivesAreRejected(t *testing.T) {
 	described := descriptor(`ovf:href="a"`)

@@ -18,6 +18,9 @@ const (
 	// exceed the disk's capacity by 1/32 and 64 MiB, for the tables of disk formats.
 	MaxExpandedBytes = 16 << 30
 
+	// MaxSparseBytes is the largest size of a sparse file, whose holes take no room in the archive: reading them takes time.
+	MaxSparseBytes = 2 << 40
+
 	// MaxDictionaryBytes is the largest dictionary that an xz file may declare, which is that of xz -9. It limits the memory of decompression.
 	MaxDictionaryBytes = 64 << 20
 )

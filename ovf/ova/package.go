@@ -14,7 +14,7 @@ import (
 // Package is an OVA with random access.
 type Package struct {
 	contents *contents
-	in       io.ReaderAt
+	in       *io.SectionReader
 	ordered  []Member
 }
 
@@ -23,7 +23,7 @@ type Package struct {
 func Open(r io.ReaderAt, size int64) (*Package, error) {
 	section := io.NewSectionReader(r, 0, size)
 	archive := tar.NewReader(section)
-	p := &Package{contents: newContents(), in: r}
+	p := &Package{contents: newContents(), in: section}
 	end, last := int64(0), ""
 	start := make([]byte, len(gzipMagic))
 	if _, err := section.ReadAt(start, 0); err == nil && string(start) == gzipMagic {
@@ -43,12 +43,12 @@ func Open(r io.ReaderAt, size int64) (*Package, error) {
 		}
 		// Seeking within a section does not fail. The reader of the archive is at the beginning of the member's content.
 		member.offset, _ = section.Seek(0, io.SeekCurrent)
-		if member.Size > size-member.offset {
+		if !member.sparse && member.Size > size-member.offset {
 			return nil, fail(member.Name, "is truncated; transfer it again")
 		}
 		p.contents.members[member.Name] = member
 		p.ordered = append(p.ordered, member)
-		last, end = member.Name, member.offset+padded(member.Size)
+		last, end = member.Name, member.offset+member.least()
 		if _, err := p.contents.metadata(member, archive); err != nil {
 			return nil, err
 		}
@@ -67,6 +67,14 @@ func Open(r io.ReaderAt, size int64) (*Package, error) {
 		p.contents.packed(f, start)
 	}
 	return p, nil
+}
+
+// least returns the least number of bytes that the content of a member occupies. How many a sparse one does, only package tar knows.
+func (m Member) least() int64 {
+	if m.sparse {
+		return 0
+	}
+	return padded(m.Size)
 }
 
 // padded returns the bytes that a member of this size occupies.
@@ -90,13 +98,21 @@ func (p *Package) Certificate() *Certificate { return p.contents.certificate }
 // Members returns the members in the order of the archive.
 func (p *Package) Members() []Member { return p.ordered }
 
+// stored returns the bytes of a member, with the holes of a sparse one.
+func (p *Package) stored(m Member) *io.SectionReader {
+	if m.sparse {
+		return io.NewSectionReader(&sparseFile{archive: p.in, name: m.Name}, 0, m.Size)
+	}
+	return io.NewSectionReader(p.in, m.offset, m.Size)
+}
+
 // Raw returns the stored bytes of a file of the descriptor: compressed if the file is, and with its chunks joined.
 func (p *Package) Raw(f *ovf.File) *io.SectionReader {
 	var joined chunks
 	at := int64(0)
 	for _, part := range parts(f) {
 		member, _ := p.contents.member(part.name)
-		joined = append(joined, chunk{at, member.Size, io.NewSectionReader(p.in, member.offset, member.Size)})
+		joined = append(joined, chunk{at, member.Size, p.stored(member)})
 		at += member.Size
 	}
 	return io.NewSectionReader(joined, 0, at)
@@ -117,7 +133,7 @@ func (p *Package) Verify(progress func(n int64) error) error {
 	buffer := make([]byte, 256<<10)
 	for _, member := range p.ordered {
 		h := newHasher(p.contents.manifest, member.Name)
-		in := io.NewSectionReader(p.in, member.offset, member.Size)
+		in := p.stored(member)
 		for {
 			n, err := in.Read(buffer)
 			_, _ = h.Write(buffer[:n])

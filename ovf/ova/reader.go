@@ -105,7 +105,7 @@ func (r *Reader) advance() error {
 	if r.member, err = r.contents.admit(header); err != nil {
 		return err
 	}
-	r.end = r.in.n + padded(r.member.Size)
+	r.end = r.in.n + r.member.least()
 	r.open, r.hash = true, newHasher(r.contents.manifest, r.member.Name)
 	return nil
 }
