@@ -155,6 +155,8 @@ var commands = map[string]struct {
 	"process, as a table":                         {line: "stencilctl process -f templates/web.yaml --params-file values/web.json -p TIER=front -o table"},
 	"process, the name":                           {line: "stencilctl process -f - -p NAME=web-1 -o name", stdin: `{apiVersion: template.kubevirt.io/v1alpha1, kind: VirtualMachineTemplate, spec: {parameters: [{name: NAME}], virtualMachine: {metadata: {name: "${NAME}"}}}}`},
 	"process, an unused parameter":                {line: "stencilctl process -f templates/web.yaml -p NAME=web-1 -p SPARE=x -o name"},
+	"process, a file without -f":                  {line: "stencilctl process templates/web.yaml -p NAME=web-1 -p TOKEN=t0ken -o name"},
+	"process, a file and -f":                      {line: "stencilctl process templates/web.yaml -f templates/web.yaml"},
 	"process, bad values":                         {line: "stencilctl process -f templates/web.yaml --params-file values/web.yaml -p TIER=side -p PASWORD=secret"},
 	"process, missing values":                     {line: "stencilctl process -f templates/web.yaml"},
 	"process, nothing":                            {line: "stencilctl process"},

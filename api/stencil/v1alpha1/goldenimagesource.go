@@ -48,7 +48,8 @@ type GoldenImageRegistry struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^(docker://)?[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+$`
+	// +kubebuilder:validation:XValidation:rule="!(self.startsWith('docker://') ? self.substring(9) : self).matches('^[^/:]+(:[0-9]+)?/.*[:@]')",message="url is the image without tag and digest: the tag belongs in tag, a digest in spec.digest"
+	// +kubebuilder:validation:XValidation:rule="(self.startsWith('docker://') ? self.substring(9) : self).matches('^[^/:]+(:[0-9]+)?/.*[:@]') || self.matches('^(docker://)?[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+$')",message="url must be HOST/REPOSITORY, such as quay.io/containerdisks/fedora; docker:// before it is allowed, and the repository is in lower case"
 	URL string `json:"url,omitempty"`
 
 	// ImageStream is the name of an ImageStream of OpenShift in the namespace, instead of a URL. The node pulls its images, whatever pullMethod is.

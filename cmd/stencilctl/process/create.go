@@ -19,7 +19,7 @@ func NewCreate(streams cli.Streams) *cobra.Command {
 		format: cli.NewFormat(cli.Table, cli.YAML, cli.JSON, cli.Name), dryRun: &cli.DryRun{},
 	}
 	command := &cobra.Command{
-		Use:   "create [NAME | -f FILE]",
+		Use:   "create [NAME | FILE.yaml | -f FILE]",
 		Short: "Create a VirtualMachine from a template",
 		Long: `Create a VirtualMachine from a template.
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,7 +58,7 @@ func (p *processing) register(command *cobra.Command) {
 func NewProcess(streams cli.Streams) *cobra.Command {
 	p := processing{streams: streams, format: cli.NewFormat(cli.YAML, cli.JSON, cli.Table, cli.Name), dryRun: &cli.DryRun{}}
 	command := &cobra.Command{
-		Use:   "process [NAME | -f FILE]",
+		Use:   "process [NAME | FILE.yaml | -f FILE]",
 		Short: "Print the VirtualMachine that a template makes",
 		Long: `Print the VirtualMachine that a template makes. It goes to the standard output, the template's message to standard error.
 If the template has other objects, they are printed as well: YAML and JSON are a List with the VirtualMachine first.
@@ -122,6 +124,9 @@ func (p *processing) run(ctx context.Context, names []string) error {
 // named validates the arguments and returns the name of the template, empty for a file.
 func (p *processing) named(names []string) (string, error) {
 	p.reader = &source.Reader{In: p.streams.In}
+	if p.file == "" && !p.local && len(names) == 1 && isManifest(names[0]) {
+		p.file, names = names[0], nil
+	}
 	switch {
 	case p.file == "" && len(names) == 0:
 		return "", cli.Usage(errors.New("a template must be given: NAME, or -f FILE"))
@@ -143,6 +148,16 @@ func (p *processing) named(names []string) (string, error) {
 		return "", nil
 	}
 	return names[0], nil
+}
+
+// isManifest reports whether an argument is a manifest's file rather than the name of a template, which may also end in .yaml.
+func isManifest(name string) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".yaml", ".yml", ".json":
+		info, err := os.Stat(name)
+		return err == nil && info.Mode().IsRegular()
+	}
+	return false
 }
 
 // load reads a template, and checks that it can be created from if that is requested and it is rendered here.
@@ -176,7 +191,7 @@ func (p *processing) read(ctx context.Context, name string) (*templates.Template
 func reference(name string, client *cluster.Client) (machine.Reference, error) {
 	at, errs := machine.ParseReference(name, client.Namespace)
 	if len(errs) > 0 {
-		return at, cli.Usage(fmt.Errorf("%q is no name of a template, want NAME or NAMESPACE/NAME", name))
+		return at, cli.Usage(fmt.Errorf("%q is neither the name of a template, NAME or NAMESPACE/NAME, nor a manifest that exists; for a file with another name, use -f FILE", name))
 	}
 	return at, nil
 }

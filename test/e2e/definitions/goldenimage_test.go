@@ -111,6 +111,9 @@ func TestWhatTheAPIServerRefusesOfAGoldenImage(t *testing.T) {
 	from := func(registry string) string {
 		return `{"source":{"registry":{"url":"quay.io/a/b",` + registry + `}},"storage":{"size":"1Gi"}}`
 	}
+	image := func(url string) string {
+		return `{"source":{"registry":{"url":"` + url + `"}},"storage":{"size":"1Gi"}}`
+	}
 	file := func(kind, source, more string) string {
 		return `{"source":{"` + kind + `":{` + source + `}},"storage":{"size":"1Gi"}` + more + `}`
 	}
@@ -128,6 +131,12 @@ func TestWhatTheAPIServerRefusesOfAGoldenImage(t *testing.T) {
 		{"a claim for two architectures", `{"source":{"pvc":{"name":"a"}},"storage":{"size":"1Gi"},"architectures":["amd64","arm64"]}`, "this source has one image: make one GoldenImage per architecture"},
 		{"an image stream for two architectures", `{"source":{"registry":{"imageStream":"a"}},"storage":{"size":"1Gi"},"architectures":["amd64","arm64"]}`, "this source has one image: make one GoldenImage per architecture"},
 		{"an image stream with a URL", from(`"imageStream":"a"`), "exactly one of url and imageStream must be given"},
+		{"a URL with a tag", image("quay.io/a/b:41"), "url is the image without tag and digest: the tag belongs in tag, a digest in spec.digest"},
+		{"a URL with a port and a tag", image("docker://registry.example:5000/a/b:41"), "url is the image without tag and digest"},
+		{"a URL with a digest", image("quay.io/a/b@sha256:12"), "url is the image without tag and digest"},
+		{"a URL with another scheme", image("https://quay.io:443/a/b"), "url must be HOST/REPOSITORY, such as quay.io/containerdisks/fedora; docker:// before it is allowed, and the repository is in lower case"},
+		{"a URL in capitals", image("quay.io/A/b"), "url must be HOST/REPOSITORY"},
+		{"a URL without host", image("fedora"), "url must be HOST/REPOSITORY"},
 		{"neither an image stream nor a URL", `{"source":{"registry":{"tag":"41"}},"storage":{"size":"1Gi"}}`, "exactly one of url and imageStream must be given"},
 		{"an image stream with tags", `{"source":{"registry":{"imageStream":"a","tags":{"semver":"41"}}},"storage":{"size":"1Gi"}}`, "an image stream has a tag only"},
 		{"an image stream with credentials", `{"source":{"registry":{"imageStream":"a","secretRef":"b"}},"storage":{"size":"1Gi"}}`, "an image stream has a tag only"},
