@@ -36,6 +36,8 @@ type decision struct {
 	Group    string   `json:"group"`
 	Resource string   `json:"resource"`
 	Verbs    []string `json:"verbs"`
+	// Component is what brings the resource, if not KubeVirt or CDI: its roles are not part of the comparison.
+	Component string `json:"component,omitempty"`
 	// Decision is one of decisions.
 	Decision string `json:"decision"`
 	// Policies are the admission policies that close or evaluate it.
@@ -117,7 +119,9 @@ func TestEveryPermissionOfUsersHasADecision(t *testing.T) {
 	})
 	decided := map[string][]string{}
 	for _, d := range read(t) {
-		decided[d.Group+"/"+d.Resource] = slices.Sorted(slices.Values(d.Verbs))
+		if d.Component == "" {
+			decided[d.Group+"/"+d.Resource] = slices.Sorted(slices.Values(d.Verbs))
+		}
 	}
 	if diff := cmp.Diff(decided, found); diff != "" {
 		t.Errorf("what is decided in testdata/decisions.yaml and what roles permit differ (-decided +permitted):\n%s", diff)
@@ -170,6 +174,9 @@ func TestThePageOfThePermissions(t *testing.T) {
 		name := d.Resource
 		if d.Group != "" {
 			name += "." + d.Group
+		}
+		if d.Component != "" {
+			d.Because += "; the kind comes with " + d.Component
 		}
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n", name, strings.Join(d.Verbs, ", "), d.Decision, d.Because, strings.Join(d.Policies, ", "))
 	}

@@ -68,8 +68,16 @@ func entryPoints() []entryPoint {
 			spec:     object{"selector": selector, "domain": object{"devices": object{}}},
 			grows:    object{"domain": object{"cpu": object{"cores": 8}}},
 		},
+		{
+			value: "import", plural: "VirtualMachineImports", kind: "VirtualMachineImport", resource: "virtualmachineimports",
+			versions: []string{"import.kubevirt.io/v1alpha1"},
+			spec:     object{"source": object{"registry": object{"url": "docker://registry.example/vms/fedora:v1"}}},
+		},
 	}
 }
+
+// newest is the newest version.
+func (d entryPoint) newest() string { return d.versions[len(d.versions)-1] }
 
 func (d entryPoint) manifest(version string, metadata object) string {
 	return encode(object{"apiVersion": version, "kind": d.kind, "metadata": metadata, "spec": d.spec})
@@ -113,9 +121,9 @@ func TestEntryPointsAreClosed(t *testing.T) {
 					denial{}.check(t, create(exempt, version, space, object{"name": "a"}))
 				}
 				d.closed("closes").check(t, create(nil, d.versions[0], space, object{"name": "a"}))
-				d.closed("closes").check(t, dry(t, owner, space).apply(d.manifest(d.versions[1], object{"name": "a"})))
-				d.closed("closes").check(t, create(owner, d.versions[1], space, object{"name": "a", "annotations": object{templateRef: "golden/fedora"}}))
-				d.closed("closes").check(t, acting(t, owner, space).create(d.manifest(d.versions[1], object{"name": "a"})))
+				d.closed("closes").check(t, dry(t, owner, space).apply(d.manifest(d.newest(), object{"name": "a"})))
+				d.closed("closes").check(t, create(owner, d.newest(), space, object{"name": "a", "annotations": object{templateRef: "golden/fedora"}}))
+				d.closed("closes").check(t, acting(t, owner, space).create(d.manifest(d.newest(), object{"name": "a"})))
 
 				// Stored objects are not affected.
 				for _, version := range d.versions {
@@ -142,7 +150,7 @@ func TestEntryPointsAreClosed(t *testing.T) {
 					}
 					// With kubectl scale, as users do. It has no server-side dry run.
 					scale := func(replicas string) controlplane.Result {
-						resource := d.in(d.versions[1])
+						resource := d.in(d.newest())
 						return kubectl(t, owner, "", "scale", resource.Resource+"."+resource.Version+"."+resource.Group, "stored", "--namespace", space, "--replicas="+replicas)
 					}
 					d.closed("closes").check(t, scale("3"))

@@ -53,7 +53,7 @@ func run(m *testing.M) int {
 }
 
 func prepare(ctx context.Context, plane *controlplane.Plane) (err error) {
-	if err := plane.InstallVirtualizationCRDs(ctx); err != nil {
+	if err := errors.Join(plane.InstallVirtualizationCRDs(ctx), plane.InstallImports(ctx)); err != nil {
 		return err
 	}
 	if stencil, err = installRelease(ctx, plane); err != nil {
