@@ -26,6 +26,9 @@ func kubeVirtOf(version, configuration string) map[string][]string {
 	}
 }
 
+// usable is a template.
+const usable = `{"metadata": {"namespace": "golden", "name": "t-%d"}, "spec": {"virtualMachine": {"spec": {"template": {"spec": {"domain": {"devices": {}}}}}}}}`
+
 // withDefinitions are the definitions of templates with an owner, and templates.
 func withDefinitions(owner string, services bool, templates int) map[string][]string {
 	items := ""
@@ -33,7 +36,7 @@ func withDefinitions(owner string, services bool, templates int) map[string][]st
 		if i > 0 {
 			items += ", "
 		}
-		items += "{}"
+		items += fmt.Sprintf(usable, i)
 	}
 	answers := map[string][]string{
 		definitionsAt + "virtualmachinetemplates.template.kubevirt.io":          {owner},
@@ -72,7 +75,12 @@ func TestInstallCheck(t *testing.T) {
 		"KubeVirt 1.9, starting":     {"", []map[string][]string{kubeVirtOf("v1.9.0", "")}},
 		"KubeVirt 1.9, gate off":     {"", []map[string][]string{kubeVirtOf("v1.9.0", `"developerConfiguration": {"disabledFeatureGates": ["Template"]}`)}},
 		"KubeVirt 1.8, gate on":      {"", []map[string][]string{kubeVirtOf("v1.8.2", `"developerConfiguration": {"featureGates": ["Template"]}`), withDefinitions(ofOperator, false, 0)}},
-		"switched off":               {"", []map[string][]string{kubeVirtOf("v1.9.0", `"virtTemplateDeployment": {"enabled": false}`), withDefinitions(ofOperator, false, 1)}},
+		"templates that are rejected": {"", []map[string][]string{kubeVirtOf("v1.8.2", `"virtTemplateDeployment": {"enabled": false}`), withDefinitions(ofHelm, true, 1), {
+			"GET /apis/template.kubevirt.io/v1beta1/virtualmachinetemplates": {`{"items": [` + fmt.Sprintf(usable, 0) + `,
+				{"metadata": {"namespace": "golden", "name": "keys"}, "spec": {"parameters": [{"name": "KEYS", "value": "a\nb"}], "virtualMachine": {"metadata": {"annotations": {"keys": "${KEYS}"}}, "spec": {"template": {"spec": {"domain": {"devices": {}}}}}}}},
+				{"metadata": {"namespace": "golden", "name": "lots"}, "spec": {"parameters": [{"name": "P", "value": "lots"}], "virtualMachine": {"spec": {"template": {"spec": {"domain": {"memory": {"guest": "${P}"}, "devices": {}}}}}}}}]}`},
+		}}},
+		"switched off": {"", []map[string][]string{kubeVirtOf("v1.9.0", `"virtTemplateDeployment": {"enabled": false}`), withDefinitions(ofOperator, false, 1)}},
 		"switched off, guarded": {"", []map[string][]string{
 			kubeVirtOf("v1.9.0", `"virtTemplateDeployment": {"enabled": false}`), withDefinitions(ofOperator, false, 1),
 			{"GET /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/stencil-definitions": {plain}},

@@ -33,7 +33,7 @@ func TestTakeover(t *testing.T) {
 	withUID := func(owner, uid string) string {
 		return strings.Replace(owner, `{"metadata": {`, `{"metadata": {"uid": "`+uid+`", `, 1)
 	}
-	template := `{"items": [{"metadata": {"namespace": "shop", "name": "web", "uid": "t-1"}, "spec": {}}]}`
+	template := `{"items": [{"metadata": {"namespace": "shop", "name": "web", "uid": "t-1"}, "spec": {"virtualMachine": {"spec": {"template": {"spec": {"domain": {"devices": {}}}}}}}}]}`
 	cluster := func(owner string, more ...map[string][]string) map[string][]string {
 		answers := kubeVirtOf("v1.9.0", "")
 		maps.Copy(answers, withDefinitions(withUID(owner, "d-1"), true, 0))
@@ -58,6 +58,8 @@ func TestTakeover(t *testing.T) {
 			"GET" + kubeVirtAt: {unaware}, guardAt + "policies/stencil-definitions": {respondWithError(404, "NotFound", "none")}})},
 		"takeover, dry run, a policy that does not hold": {line: "install takeover --dry-run", answers: cluster(ofOperator, map[string][]string{
 			"GET" + kubeVirtAt: {unaware}, "DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + templatesNamed: {`{}`}})},
+		"takeover, a template that is rejected": {line: "install takeover --dry-run", answers: cluster(ofHelm, map[string][]string{
+			"GET" + kubeVirtAt: {settledOff}, "GET /apis/template.kubevirt.io/v1beta1/virtualmachinetemplates": {`{"items": [{"metadata": {"namespace": "shop", "name": "web", "uid": "t-1"}, "spec": {}}]}`}})},
 		"takeover, already": {line: "install takeover", saved: "takeover.yaml", answers: cluster(ofHelm, map[string][]string{"GET" + kubeVirtAt: {settledOff}})},
 		"takeover, goes on": {line: "install takeover", saved: "takeover.yaml", answers: cluster(ofHelm, map[string][]string{
 			"GET" + kubeVirtAt: {stuckOn, stuckOn, stuckOn, settledOff}, "PATCH" + kubeVirtAt: {settledOff}})},

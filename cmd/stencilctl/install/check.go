@@ -43,7 +43,7 @@ func newCheck(streams cli.Streams) *cobra.Command {
 		Short: "Check what Stencil would meet in a cluster",
 		Long: `Check what Stencil would meet in a cluster, before it is installed, and before KubeVirt is upgraded: the versions of the API server,
 KubeVirt and CDI, whether KubeVirt's own template component is on, who owns the definitions and APIServices that both have, and webhooks that change VirtualMachines
-after Stencil has filled in their defaults, and objects that failed revisions of the release have left.
+after Stencil has filled in their defaults, stored templates that Stencil would reject, and objects that failed revisions of the release have left.
 
 Nothing is changed. It takes permission to get customresourcedefinitions, apiservices and validatingadmissionpolicies, and to list kubevirts, cdis,
 templates and their requests in all namespaces, objects about admission, roles and bindings, and what is in the namespace of the release. The exit code is 1 if there is a problem.`,
@@ -79,6 +79,11 @@ func (c *check) run(ctx context.Context) error {
 		return err
 	}
 	findings := installation.Check(state, c.release)
+	rejected, err := unusable(ctx, client)
+	if err != nil {
+		return err
+	}
+	findings = append(findings, rejected...)
 	config, err := c.cluster.Config(c.streams.Err)
 	if err != nil {
 		return err

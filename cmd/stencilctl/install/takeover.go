@@ -28,13 +28,14 @@ type handing struct {
 	limit   time.Duration
 	steps   func(h *handover) []step
 	last    func(h *handover) string
-	// before reports what must not be the case.
+	// before reports what must not be the case, and warns.
 	before func(ctx context.Context, h *handover) error
 }
 
 func newTakeover(streams cli.Streams) *cobra.Command {
 	c := handing{
 		streams: streams,
+		before:  func(ctx context.Context, h *handover) error { return warnUnusable(ctx, streams, h.client) },
 		steps: func(h *handover) []step {
 			marks := h.owned()
 			keep := func(ctx context.Context) error {
