@@ -68,11 +68,19 @@ func bundle(rendered []object) ([]object, error) {
 	return bundled, nil
 }
 
-// clean removes the marks of Helm.
+// productLabels are what virt-operator writes to Deployments and their pods itself: from its own configuration, or not at all.
+var productLabels = []string{"app.kubernetes.io/part-of", "app.kubernetes.io/version", "app.kubernetes.io/component"}
+
+// clean removes the marks of Helm, and product labels of Deployments.
 func clean(one object) {
 	for _, metadata := range []object{one.child("metadata"), one.child("spec").child("template").child("metadata")} {
 		delete(metadata.child("labels"), "app.kubernetes.io/managed-by")
 		delete(metadata.child("labels"), "helm.sh/chart")
+		if one.kind() == "Deployment" {
+			for _, label := range productLabels {
+				delete(metadata.child("labels"), label)
+			}
+		}
 		delete(metadata.child("annotations"), "helm.sh/resource-policy")
 	}
 }

@@ -103,6 +103,14 @@ func TestBundleForVirtOperator(t *testing.T) {
 		if diff := cmp.Diff(plain(t, want.secrets), plain(t, secrets)); diff != "" {
 			t.Errorf("%s: Secrets (-want +got):\n%s", name, diff)
 		}
+		// virt-operator writes these labels, or none of them if it has no product: its own tests refuse them in the bundle.
+		for _, label := range []string{"part-of", "version", "component"} {
+			for _, at := range []string{"", ".spec.template"} {
+				if value := found.field(t, name, `{`+at+`.metadata.labels.app\.kubernetes\.io/`+label+`}`); value != nil {
+					t.Errorf("%s%s has the label %s: %v", name, at, label, value)
+				}
+			}
+		}
 		// virt-operator replaces this label of pods, and a Deployment must select its own.
 		if label := found.field(t, name, `{.spec.selector.matchLabels.app\.kubernetes\.io/component}`); label != nil {
 			t.Errorf("%s selects pods by a label that virt-operator replaces", name)

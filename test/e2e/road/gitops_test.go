@@ -189,6 +189,26 @@ func TestATemplateAndItsMachineAreInstalledTogether(t *testing.T) {
 		}
 		mustKubectl(t, nil, "", "delete", "vmt", "shop")
 	})
+	t.Run("Helm, in a List", func(t *testing.T) {
+		discard(t, "shop-1")
+		if ran := helm(t, "install", "shop", stencil.Example("together/list")); ran.Code != 0 {
+			t.Fatal(ran.Stderr)
+		}
+		cores(t)
+		before := mustKubectl(t, nil, "", "get", "vmt", "shop", "-o", "jsonpath={.metadata.uid}").Stdout
+		if ran := helm(t, "upgrade", "shop", changed(t, "together/list", "templates/shop.yaml", "guest: 1Gi", "guest: 2Gi")); ran.Code != 0 {
+			t.Fatal(ran.Stderr)
+		}
+		if got := mustKubectl(t, nil, "", "get", "vmt", "shop", "-o", "jsonpath={.metadata.uid} {.spec.virtualMachine.spec.template.spec.domain.memory.guest}").Stdout; got != before+" 2Gi" {
+			t.Errorf("the template was %s, and is %s", before, got)
+		}
+		if ran := helm(t, "uninstall", "shop", "--wait"); ran.Code != 0 {
+			t.Error(ran.Stderr)
+		}
+		if left := mustKubectl(t, nil, "", "get", "vmt,vm", "-o", "name").Stdout; strings.Contains(left, "/shop") {
+			t.Errorf("left: %s", left)
+		}
+	})
 	t.Run("Helm without a hook", func(t *testing.T) {
 		ran := helm(t, "install", "shop", changed(t, "together/chart", "templates/template.yaml", "helm.sh/hook: pre-install,pre-upgrade", "without: hook"))
 		if ran.Code == 0 || !strings.Contains(ran.Stderr, hint) {
