@@ -54,8 +54,8 @@ func TestTheCauseOfAFlip(t *testing.T) {
 	}{
 		{"the same status", &ready, ready, nil, "none"},
 		{"ready from the start", nil, ready, nil, "none"},
-		{"not checked yet", nil, metav1.Condition{Status: "Unknown", Reason: v1beta1.ReasonNotEvaluated}, nil, "none"},
-		{"ready after the first check", &metav1.Condition{Status: "Unknown", Reason: v1beta1.ReasonNotEvaluated}, ready, nil, "none"},
+		{"not checked yet", nil, metav1.Condition{Status: "Unknown", Reason: v1beta1.ReasonNotTried}, nil, "none"},
+		{"ready after the first check", &metav1.Condition{Status: "Unknown", Reason: v1beta1.ReasonNotTried}, ready, nil, "none"},
 		{"checked again", &ready, metav1.Condition{Status: "Unknown", Reason: v1beta1.ReasonNotEvaluated}, nil, "none"},
 		{"denied by the first check", &metav1.Condition{Status: "Unknown", Reason: v1beta1.ReasonNotEvaluated}, metav1.Condition{Status: "False", Reason: v1beta1.ReasonPolicyViolations}, nil, " : "},
 		{"not ready from the start", nil, unready(""), []v1beta1.TemplateVolume{volume(sources.DataSource, "fedora", "NotFound", "it does not exist")}, "DataSource golden/fedora: it does not exist"},
@@ -273,7 +273,7 @@ func TestFlipsAreReportedAtTheLatestAfterAWhileAndAtTheEnd(t *testing.T) {
 func TestAFlipIsComparedWithTheLastDecision(t *testing.T) {
 	name := types.NamespacedName{Namespace: "golden", Name: "box"}
 	yes, no := metav1.Condition{Status: "True"}, metav1.Condition{Status: "False"}
-	untried := metav1.Condition{Status: "Unknown", Reason: v1beta1.ReasonNotEvaluated}
+	untried := metav1.Condition{Status: "Unknown", Reason: v1beta1.ReasonNotTried}
 	for what, tc := range map[string]struct {
 		conditions []metav1.Condition
 		want       []metav1.ConditionStatus

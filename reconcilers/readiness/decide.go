@@ -230,8 +230,7 @@ func dryRunSucceeded(o observation) metav1.Condition {
 }
 
 // readiness returns the condition Ready: False if one of the conditions is, otherwise Unknown if one of them is not decided yet, otherwise True. A
-// check that needs values of a user cannot be made for a template, and does not affect it. Nor does a dry run that is not made yet: dry runs are made
-// one after another, and templates of one source become ready together.
+// check that needs values of a user cannot be made for a template, and does not affect it.
 func readiness(conditions []metav1.Condition) metav1.Condition {
 	made := metav1.Condition{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonReconciled, Message: v1beta1.MessageReady}
 	for _, each := range []struct{ kind, reason string }{
@@ -242,7 +241,7 @@ func readiness(conditions []metav1.Condition) metav1.Condition {
 	} {
 		one := meta.FindStatusCondition(conditions, each.kind)
 		switch {
-		case one == nil, one.Status == metav1.ConditionTrue, one.Reason == v1beta1.ReasonParametersRequired, one.Reason == v1beta1.ReasonNotTried:
+		case one == nil, one.Status == metav1.ConditionTrue, one.Reason == v1beta1.ReasonParametersRequired:
 		case one.Status == metav1.ConditionFalse:
 			made.Status, made.Reason, made.Message = metav1.ConditionFalse, each.reason, one.Message
 			return made

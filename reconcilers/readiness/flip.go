@@ -25,7 +25,7 @@ type flip struct {
 
 // pending reports whether a condition Ready is Unknown until a check is made for the first time.
 func pending(ready *metav1.Condition) bool {
-	return ready != nil && ready.Status == metav1.ConditionUnknown && ready.Reason == v1beta1.ReasonNotEvaluated
+	return ready != nil && ready.Status == metav1.ConditionUnknown && (ready.Reason == v1beta1.ReasonNotTried || ready.Reason == v1beta1.ReasonNotEvaluated)
 }
 
 // flipOf returns the change of the condition Ready of a template. A template that is ready from the start causes none, nor does one that is

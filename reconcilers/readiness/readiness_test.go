@@ -387,7 +387,7 @@ func TestTheConditionsOfATemplate(t *testing.T) {
 			want: "Valid=True/Compiled SourcesReady=True/AllReady Ready=False/PolicyViolations", message: "too big",
 		},
 		{name: "a dry run is refused", observed: observation{dryRun: &dryRunResult{"False", "Refused", "no"}}, want: "Valid=True/Compiled SourcesReady=True/AllReady DryRunSucceeded=False/Refused Ready=False/DryRunFailed", message: "no"},
-		{name: "a dry run waits", observed: observation{dryRun: &dryRunResult{"Unknown", "NotTried", "later"}}, want: "Valid=True/Compiled SourcesReady=True/AllReady DryRunSucceeded=Unknown/NotTried Ready=True/Reconciled", message: v1beta1.MessageReady},
+		{name: "a dry run waits", observed: observation{dryRun: &dryRunResult{"Unknown", "NotTried", "later"}}, want: "Valid=True/Compiled SourcesReady=True/AllReady DryRunSucceeded=Unknown/NotTried Ready=Unknown/NotTried", message: "later"},
 		{
 			name: "a dry run needs values of a user", observed: observation{dryRun: &dryRunResult{"Unknown", "ParametersRequired", "IMAGE"}},
 			want: "Valid=True/Compiled SourcesReady=True/AllReady DryRunSucceeded=Unknown/ParametersRequired Ready=True/Reconciled", message: v1beta1.MessageReady,
