@@ -20,6 +20,6 @@
 // by package compliance and only read here. flip.go finds the cause of each change of Ready, announcer.go collects changes with the same cause,
 // and report.go makes one event of them.
 //
-// If dry runs are enabled, dryrun.go creates the VirtualMachine of each template's defaults with dryRun=All, a few per second at most, and
+// If dry runs are enabled, dryrun.go creates the VirtualMachine of each template's defaults with dryRun=All, ten per second at most, and
 // caches the result. An admission policy of the chart ensures that it cannot create one without dryRun.
 package readiness

@@ -25,7 +25,7 @@ import (
 
 const (
 	// dryRunsPerSecond and dryRunsAtOnce limit the load on the API server and on the webhooks of others.
-	dryRunsPerSecond, dryRunsAtOnce = 2, 10
+	dryRunsPerSecond, dryRunsAtOnce = 10, 20
 	// dryRunRetry and longestDryRunRetry limit the delay until a failed dry run is repeated.
 	dryRunRetry, longestDryRunRetry = 5 * time.Second, 5 * time.Minute
 	// dryRunLife is how long a result is valid: KubeVirt is upgraded, and webhooks are added and removed.
@@ -57,7 +57,7 @@ type vmCreator interface {
 	create(ctx context.Context, machine *unstructured.Unstructured) error
 }
 
-// dryRuns performs dry runs in the background, a few per second, and caches their results.
+// dryRuns performs dry runs in the background, ten per second, and caches their results.
 type dryRuns struct {
 	templates Templates
 	creator   vmCreator

@@ -203,6 +203,15 @@ func TestADataSourceFlipReachesItsTemplates(t *testing.T) {
 		}
 	}
 	s.eventually(t, "all are not ready", all("False"))
+	// Until its own dry run is made, no template is ready.
+	synced := func() error {
+		got := s.kubectl(t, s.owner, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="DryRunSucceeded")].reason} {end}`)
+		if n := strings.Count(got.Stdout, "Accepted"); n != many {
+			return fmt.Errorf("%d of %d dry runs are done", n, many)
+		}
+		return nil
+	}
+	s.eventually(t, "all dry runs are done", synced)
 	s.apply(t, own, image("disk"))
 	s.apply(t, own, dataSource(own, "fedora", "disk"))
 	s.eventually(t, "all are ready", all("True"))
@@ -231,14 +240,6 @@ func TestADataSourceFlipReachesItsTemplates(t *testing.T) {
 	resourceVersions := func() string {
 		return s.kubectl(t, s.owner, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.metadata.name}={.metadata.resourceVersion} {end}`).Stdout
 	}
-	synced := func() error {
-		got := s.kubectl(t, s.owner, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="DryRunSucceeded")].reason} {end}`)
-		if n := strings.Count(got.Stdout, "Accepted"); n != many {
-			return fmt.Errorf("%d of %d dry runs are done", n, many)
-		}
-		return nil
-	}
-	s.eventually(t, "all dry runs are done", synced)
 	before := resourceVersions()
 	if err := s.RestartManager(); err != nil {
 		t.Fatal(err)
