@@ -273,15 +273,15 @@ func TestApproves(t *testing.T) {
 		want            string // the reason against it; empty when it is approved
 	}{
 		{name: "by its name", templates: "[{namespace: golden, name: fedora}]", template: approval.Template{Namespace: "golden", Name: "fedora"}},
-		{name: "of another namespace", templates: "[{namespace: golden, name: fedora}]", template: approval.Template{Namespace: "team-a", Name: "fedora"}, want: "it does not approve template team-a/fedora; it approves golden/fedora"},
-		{name: "of another name", templates: "[{namespace: golden, name: fedora}, {namespace: golden, name: fedora2}]", template: approval.Template{Namespace: "golden", Name: "fedor"}, want: "it does not approve template golden/fedor; it approves golden/fedora, golden/fedora2"},
-		{name: "none at all", templates: "[{namespace: golden, name: fedora}]", template: approval.Template{}, want: "the VirtualMachine names no template; it approves golden/fedora"},
-		{name: "none at all, where all of a namespace are approved", templates: "[{namespace: golden, selector: {}}]", template: approval.Template{Namespace: "golden"}, want: "the VirtualMachine names no template; it approves all in golden"},
+		{name: "of another namespace", templates: "[{namespace: golden, name: fedora}]", template: approval.Template{Namespace: "team-a", Name: "fedora"}, want: "it does not approve template team-a/fedora"},
+		{name: "of another name", templates: "[{namespace: golden, name: fedora}, {namespace: golden, name: fedora2}]", template: approval.Template{Namespace: "golden", Name: "fedor"}, want: "it does not approve template golden/fedor"},
+		{name: "none at all", templates: "[{namespace: golden, name: fedora}]", template: approval.Template{}, want: "the VirtualMachine names no template"},
+		{name: "none at all, where all of a namespace are approved", templates: "[{namespace: golden, selector: {}}]", template: approval.Template{Namespace: "golden"}, want: "the VirtualMachine names no template"},
 		{name: "by its labels", templates: "[{namespace: golden, selector: {matchLabels: {tier: gold}}}]", template: approval.Template{Namespace: "golden", Name: "x", Labels: gold}},
 		{
 			name: "of other labels", templates: "[{namespace: golden, selector: {matchLabels: {tier: gold}, matchExpressions: [{key: a, operator: In, values: [x, z]}, {key: b, operator: NotIn, values: [z]}, {key: c, operator: Exists}, {key: d, operator: DoesNotExist}]}}]",
 			template: approval.Template{Namespace: "golden", Name: "x", Labels: gold},
-			want:     "it does not approve template golden/x; it approves those in golden with labels tier=gold,a in (x,z),b notin (z),c,!d",
+			want:     "it does not approve template golden/x",
 		},
 		{name: "those labels in another namespace", templates: "[{namespace: golden, selector: {matchLabels: {tier: gold}}}]", template: approval.Template{Namespace: "x", Name: "x", Labels: gold}, want: "does not approve"},
 		{name: "all of a namespace", templates: "[{namespace: golden, selector: {}}]", template: approval.Template{Namespace: "golden", Name: "x"}},
@@ -291,7 +291,6 @@ func TestApproves(t *testing.T) {
 		{name: "with another content", templates: "[{namespace: golden, name: x, digest: '" + digest + "'}]", template: approval.Template{Namespace: "golden", Name: "x", Digest: other}, want: "has another content than the one that is approved: its digest is " + other + ", approved is " + digest},
 		{name: "with content that nobody knows", templates: "[{namespace: golden, name: x, digest: '" + digest + "'}]", template: approval.Template{Namespace: "golden", Name: "x"}, want: "another content"},
 		{name: "with one of two pinned contents", templates: "[{namespace: golden, name: x, digest: '" + digest + "'}, {namespace: golden, name: x, digest: '" + other + "'}]", template: approval.Template{Namespace: "golden", Name: "x", Digest: other}},
-		{name: "many are counted", templates: "[" + strings.Repeat("{namespace: a, name: b}, {namespace: a, name: c}, ", 6) + "{namespace: golden, name: z}]", template: approval.Template{Namespace: "n", Name: "n"}, want: "a/b, a/c, a/b, a/c, a/b, a/c, a/b, a/c, a/b, a/c and 3 more"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := compile(t, "a", "templates: "+tc.templates)

@@ -59,7 +59,7 @@ func TestEvaluate(t *testing.T) {
 			approvals: approvals{"a": "{}"},
 			question:  approval.Question{User: ada},
 			want: approval.Decision{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
-				{Approval: "a", Field: reference, Message: "the VirtualMachine names no template; it approves golden/fedora"},
+				{Approval: "a", Field: reference, Message: "the VirtualMachine names no template"},
 			}},
 		},
 		{
@@ -83,7 +83,7 @@ func TestEvaluate(t *testing.T) {
 			approvals: approvals{"a": "{templates: [{namespace: golden, name: windows}], subjects: [{kind: User, name: bob}]}", "b": "subjects: [{kind: User, name: bob}]"},
 			question:  approval.Question{User: ada, Template: fedora, Touched: touched("spec.x")},
 			want: approval.Decision{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
-				{Approval: "a", Field: reference, Message: "it does not approve template golden/fedora; it approves golden/windows"},
+				{Approval: "a", Field: reference, Message: "it does not approve template golden/fedora"},
 				{Approval: "a", Field: reference, Message: `it does not serve user "ada"`},
 				{Approval: "b", Field: reference, Message: `it does not serve user "ada"`},
 			}},
@@ -145,7 +145,7 @@ func TestEvaluate(t *testing.T) {
 			approvals: approvals{"a": "overrides: [spec.x]"},
 			question:  approval.Question{User: ada, Update: true, Touched: touched("metadata.labels.x", "spec.x")},
 			want: approval.Decision{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
-				{Approval: "a", Field: reference, Message: "the VirtualMachine names no template; it approves golden/fedora"},
+				{Approval: "a", Field: reference, Message: "the VirtualMachine names no template"},
 			}},
 		},
 		{
@@ -173,8 +173,8 @@ func TestEvaluate(t *testing.T) {
 			approvals: approvals{"a": "enforcement: Audit", "b": "{enforcement: Warn, templates: [{namespace: golden, name: windows}]}"},
 			question:  approval.Question{User: ada, Template: approval.Template{Namespace: "golden", Name: "x"}},
 			want: approval.Decision{Governed: true, Enforcement: "Warn", Objections: []approval.Objection{
-				{Approval: "a", Field: reference, Message: "it does not approve template golden/x; it approves golden/fedora"},
-				{Approval: "b", Field: reference, Message: "it does not approve template golden/x; it approves golden/windows"},
+				{Approval: "a", Field: reference, Message: "it does not approve template golden/x"},
+				{Approval: "b", Field: reference, Message: "it does not approve template golden/x"},
 			}},
 		},
 	} {

@@ -27,6 +27,9 @@ func (o Objection) String() string {
 	return o.Field + ": " + o.detail()
 }
 
+// OfTemplate reports whether the objection is about the template, and not about what is made of it.
+func (o Objection) OfTemplate() bool { return o.Field == referenceField }
+
 // Cause returns the objection as a cause of a denial.
 func (o Objection) Cause() *field.Error {
 	return &field.Error{Type: field.ErrorTypeForbidden, Field: o.Field, BadValue: omitted, Detail: o.detail()}

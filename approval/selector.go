@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -91,25 +90,4 @@ func invalids(at *field.Path, value string, problems []string) field.ErrorList {
 		causes = append(causes, field.Invalid(at, shown(value), problem))
 	}
 	return causes
-}
-
-// describeSelector formats a selector for kubectl's flag --selector.
-func describeSelector(s *v1alpha1.LabelSelector) string {
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
-		parts = append(parts, key+"="+s.MatchLabels[key])
-	}
-	for _, r := range s.MatchExpressions {
-		switch r.Operator {
-		case metav1.LabelSelectorOpIn:
-			parts = append(parts, fmt.Sprintf("%s in (%s)", r.Key, strings.Join(r.Values, ",")))
-		case metav1.LabelSelectorOpNotIn:
-			parts = append(parts, fmt.Sprintf("%s notin (%s)", r.Key, strings.Join(r.Values, ",")))
-		case metav1.LabelSelectorOpDoesNotExist:
-			parts = append(parts, "!"+r.Key)
-		default:
-			parts = append(parts, r.Key)
-		}
-	}
-	return strings.Join(parts, ",")
 }

@@ -24,13 +24,14 @@ type Template struct {
 	Deleted bool
 }
 
-// Approves reports whether the approval lists a template. If not, why is the reason, in a message to the user.
+// Approves reports whether the approval lists a template. If not, why is the reason, in a message to the user. It names no other template: the user may
+// not be permitted to know of them.
 func (a *Approval) Approves(t Template) (approved bool, why string) {
 	if a.invalid != nil {
 		return false, a.denialMessage
 	}
 	if t.Name == "" {
-		return false, "the VirtualMachine names no template; it approves " + a.describeTemplates()
+		return false, "the VirtualMachine names no template"
 	}
 	pinned := ""
 	for i := range a.templates {
@@ -46,7 +47,7 @@ func (a *Approval) Approves(t Template) (approved bool, why string) {
 	if pinned != "" {
 		return false, fmt.Sprintf("template %s/%s has another content than the one that is approved: its digest is %s, approved is %s", t.Namespace, t.Name, t.Digest, pinned)
 	}
-	return false, fmt.Sprintf("it does not approve template %s/%s; it approves %s", t.Namespace, t.Name, a.describeTemplates())
+	return false, fmt.Sprintf("it does not approve template %s/%s", t.Namespace, t.Name)
 }
 
 // TemplateNamespaces are the namespaces in which the approval lists templates,
@@ -97,21 +98,6 @@ func Lists(entry *v1alpha1.ApprovedTemplate, t Template) bool {
 
 // maxListed is how many entries of a list a message shows.
 const maxListed = 10
-
-func (a *Approval) describeTemplates() string {
-	var entries []string
-	for _, entry := range a.templates {
-		switch {
-		case entry.Name != "":
-			entries = append(entries, entry.Namespace+"/"+entry.Name)
-		case describeSelector(entry.Selector) == "":
-			entries = append(entries, "all in "+entry.Namespace)
-		default:
-			entries = append(entries, fmt.Sprintf("those in %s with labels %s", entry.Namespace, describeSelector(entry.Selector)))
-		}
-	}
-	return shorten(slices.Compact(entries))
-}
 
 // shorten joins entries, and counts those beyond maxListed.
 func shorten(entries []string) string {

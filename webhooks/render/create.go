@@ -40,6 +40,8 @@ type creation struct {
 	// approvals are the approvals of the namespace to evaluate; none if the namespace is not governed, the user is
 	// exempt, or the request is a preview.
 	approvals []*approval.Approval
+	// considered are those that are evaluated with values that make no VM: also of a preview, which ends there.
+	considered []*approval.Approval
 	// labelled reports that the VM refers to the template by its labels only.
 	labelled bool
 	// lending reports that templates lend their disks.
@@ -95,14 +97,11 @@ func (c creation) render(compiled *template.Compiled) result {
 	given := c.given(values, explicit)
 	binding, err := compiled.Bind(values)
 	if err != nil {
-		if closed := c.closed(compiled, name, given); len(closed) > 0 {
-			return result{objections: closed}
-		}
-		return c.reject(err, bound...)
+		return c.together(compiled, name, values, given, c.reject(err, bound...))
 	}
 	rendered, err := compiled.RenderAs(binding, name)
 	if err != nil {
-		return c.reject(err, bound...)
+		return c.together(compiled, name, binding.Values(), given, c.reject(err, bound...))
 	}
 	evaluated := c.evaluate(compiled, name, given, binding, rendered)
 	if evaluated.Denied() {

@@ -2,10 +2,10 @@ package render
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	contract "github.com/vmstencil/stencil/api/template"
@@ -52,18 +52,36 @@ func (c creation) question(compiled *template.Compiled, name string, given map[s
 	}
 }
 
-// closed returns the objections of the approvals if all of them concern closed parameters. If the values cannot be
-// bound, the user receives these causes first, because a value for a required parameter does not help if no approval
-// lists the parameter.
-func (c creation) closed(compiled *template.Compiled, name string, given map[string]string) []approval.Objection {
-	if len(c.approvals) == 0 {
-		return nil
+// together adds to the causes for which the values make no VM what the approvals object to in the request, as far as it is known without a VM: the
+// user corrects all mistakes at once. A cause about a parameter that the approvals close does not help, and is left out.
+func (c creation) together(compiled *template.Compiled, name string, values, given map[string]string, rejected result) result {
+	if len(c.considered) == 0 {
+		return rejected
 	}
-	evaluated := approval.Evaluate(c.approvals, c.question(compiled, name, given))
-	if !evaluated.Denied() || slices.ContainsFunc(evaluated.Objections, func(o approval.Objection) bool { return o.Reason != approval.ReasonClosedParameter }) {
-		return nil
+	question := c.question(compiled, name, given)
+	question.Values = values
+	if outline, err := compiled.Outline(values); err == nil {
+		if under, err := machine.Decode(outline.JSON()); err == nil {
+			question.Touched = approval.UserSpecified(c.object.Object, under)
+		}
 	}
-	return evaluated.Objections
+	evaluated := approval.Evaluate(c.considered, question)
+	if !evaluated.Denied() {
+		return rejected
+	}
+	objections := slices.Clip(evaluated.Objections)
+	if slices.ContainsFunc(objections, approval.Objection.OfTemplate) {
+		return result{objections: objections}
+	}
+	for _, cause := range rejected.causes {
+		closed := func(o approval.Objection) bool {
+			return o.Reason == approval.ReasonClosedParameter && c.fieldOf(o.Field, nil) == cause.Field
+		}
+		if !slices.ContainsFunc(objections, closed) {
+			objections = append(objections, approval.Objection{Field: cause.Field, Message: cause.ErrorBody()})
+		}
+	}
+	return result{objections: objections}
 }
 
 const (
@@ -82,11 +100,17 @@ func (h *Handler) untemplated(ctx context.Context, request admission.Request) ad
 	if !v.Denied() {
 		return decision.Response(request, v)
 	}
-	hint := fmt.Sprintf("name an approved template in annotation %s", contract.AnnotationTemplateRef)
-	if usable := h.usable(ctx, request, approvals); len(usable) > 0 {
-		hint += "; you may use: " + strings.Join(usable, ", ")
+	hints := append([]string{"name an approved template in annotation " + contract.AnnotationTemplateRef}, h.usable(ctx, request.UserInfo, approvals)...)
+	return decision.Deny(request, v.Objections, hints...)
+}
+
+// disapproved returns the response to objections of approvals. If they are about the template, it names others.
+func (h *Handler) disapproved(ctx context.Context, request admission.Request, user authenticationv1.UserInfo, approvals []*approval.Approval, objections []approval.Objection) admission.Response {
+	var hints []string
+	if slices.ContainsFunc(objections, approval.Objection.OfTemplate) {
+		hints = h.usable(ctx, user, approvals)
 	}
-	return decision.Deny(request, v.Objections, hint)
+	return decision.Deny(request, objections, hints...)
 }
 
 // labelled returns the reference of a VM that names its template by labels only, as consoles do. It returns false unless an approval that accepts the
@@ -132,11 +156,11 @@ func (h *Handler) untemplatedUpdate(request admission.Request, vm, stored machin
 	}))
 }
 
-// usable returns the names of templates that are approved for the user and that the user may use.
-func (h *Handler) usable(ctx context.Context, request admission.Request, approvals []*approval.Approval) []string {
+// usable returns a hint with the names of templates that are approved for the user and that the user may use; none if there are none.
+func (h *Handler) usable(ctx context.Context, user authenticationv1.UserInfo, approvals []*approval.Approval) []string {
 	var approved []*templatecache.Template
 	for _, t := range h.templates.List() {
-		if slices.ContainsFunc(approvals, func(a *approval.Approval) bool { return a.Serves(request.UserInfo) && approves(a, t) }) {
+		if slices.ContainsFunc(approvals, func(a *approval.Approval) bool { return a.Serves(user) && approves(a, t) }) {
 			approved = append(approved, t)
 		}
 	}
@@ -148,11 +172,14 @@ func (h *Handler) usable(ctx context.Context, request admission.Request, approva
 		if len(names) == maxNamed {
 			break
 		}
-		if may, err := h.permissions.Allowed(ctx, request.UserInfo, permission.Use, t.Namespace, t.Name); err == nil && may {
+		if may, err := h.permissions.Allowed(ctx, user, permission.Use, t.Namespace, t.Name); err == nil && may {
 			names = append(names, t.Namespace+"/"+t.Name)
 		}
 	}
-	return names
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{"you may use: " + strings.Join(names, ", ")}
 }
 
 func approves(a *approval.Approval, t *templatecache.Template) bool {

@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/vmstencil/stencil/approval"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/exemption"
 	"github.com/vmstencil/stencil/internal/fixture"
 	"github.com/vmstencil/stencil/webhooks/render"
@@ -96,7 +98,7 @@ func TestCreateInAGovernedNamespace(t *testing.T) {
 		{
 			name: "another template than the approved one is denied", approval: "{namespaces: [team-a], templates: [{namespace: golden, name: crate}]}",
 			object: vm("", ""),
-			want:   []string{"metadata.annotations[template.kubevirt.io/template-ref]", "golden/crate"},
+			want:   []string{"metadata.annotations[template.kubevirt.io/template-ref]: it does not approve template golden/box (approval \"team\")"},
 		},
 		{
 			name: "a template whose content is not the pinned one is denied", approval: "{namespaces: [team-a], templates: [{namespace: golden, name: box, digest: 'sha256:" + strings.Repeat("0", 64) + "'}]}",
@@ -195,7 +197,7 @@ func TestCreateFromATemplateWithARequiredParameter(t *testing.T) {
 	}{
 		{name: "it is denied without a value, for what has to be done first", want: unlisted, wantNot: "annotation"},
 		{name: "and with one", annotations: ", parameter.template.kubevirt.io/KEY: k", want: unlisted},
-		{name: "another mistake comes later", annotations: ", parameter.template.kubevirt.io/NOWHERE: k", want: unlisted},
+		{name: "another mistake comes with it", annotations: ", parameter.template.kubevirt.io/NOWHERE: k", want: unlisted},
 		{name: "where it is listed the value is asked for", parameters: "{name: KEY, anyValue: true}", want: "metadata.annotations[parameter.template.kubevirt.io/KEY]: Required value: the template has no value for it"},
 		{name: "and taken", parameters: "{name: KEY, anyValue: true}", annotations: ", parameter.template.kubevirt.io/KEY: k"},
 		{
@@ -232,6 +234,50 @@ func TestCreateFromATemplateWithARequiredParameter(t *testing.T) {
 				t.Errorf("the denial has %q: %s", tc.wantNot, response.Result.Message)
 			}
 		})
+	}
+}
+
+// What an approval lists is known to those who may use it.
+func TestADenialNamesTemplatesThatItsUserMayUse(t *testing.T) {
+	s := &fakeTemplates{}
+	s.put(t, box, 7)
+	s.templates["golden/crate"] = templatecache.Compile(fixture.Template(t, "crate", `spec: {virtualMachine: {spec: {template: {spec: {domain: {devices: {}}}}}}}`))
+	team := governing(approve(t, "{namespaces: [team-a], templates: [{namespace: golden, name: crate}, {namespace: golden, name: secret}]}"))
+	for may, want := range map[bool]string{true: "you may use: golden/crate", false: ""} {
+		for what, object := range map[string]string{"no template": "metadata: {name: web-1}\nspec: {runStrategy: Halted}", "another template": "metadata: {name: web-1, annotations: {template.kubevirt.io/template-ref: golden/box}}"} {
+			granted := maps.Clone(everything.granted)
+			granted["use crate"] = may
+			response := render.New(render.Options{Templates: s, Permissions: rights{granted: granted}, Approvals: team}).Handle(t.Context(), create(t, object))
+			if response.Allowed || !strings.Contains(response.Result.Message, want) || strings.Contains(response.Result.Message, "secret") || !may && strings.Contains(response.Result.Message, "crate") {
+				t.Errorf("%s, may use %v: %v", what, may, response.Result)
+			}
+		}
+	}
+}
+
+func TestAllMistakesComeTogether(t *testing.T) {
+	const vm = `metadata: {annotations: {template.kubevirt.io/template-ref: golden/box, parameter.template.kubevirt.io/SIZE: huge, parameter.template.kubevirt.io/NOWHERE: k}}
+spec: {template: {spec: {nodeSelector: {disk: ssd}}}}`
+	s := &fakeTemplates{}
+	s.put(t, keyed, 7)
+	listed := "{namespaces: [team-a], templates: [{namespace: golden, name: box}], parameters: [{name: KEY, anyValue: true}, {name: SIZE, allowed: [small]}]}"
+	h := render.New(render.Options{Templates: s, Permissions: everything, Approvals: governing(approve(t, listed)), Suffix: func() string { return "abcde" }})
+	response := h.Handle(t.Context(), create(t, vm))
+	if response.Allowed {
+		t.Fatal("it is allowed")
+	}
+	for _, want := range []string{
+		`parameters[SIZE]: Invalid value: "huge": must be "small" (approval "team")`,
+		"metadata.annotations[parameter.template.kubevirt.io/NOWHERE]: ",
+		"metadata.annotations[parameter.template.kubevirt.io/KEY]: Required value",
+		"spec.template.spec.nodeSelector.disk: may not be written",
+	} {
+		if !strings.Contains(response.Result.Message, want) {
+			t.Errorf("the denial lacks %q: %s", want, response.Result.Message)
+		}
+	}
+	if n := len(response.Result.Details.Causes); n != 4 {
+		t.Errorf("%d causes: %v", n, response.Result.Details.Causes)
 	}
 }
 

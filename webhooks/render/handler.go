@@ -22,7 +22,6 @@ import (
 	"github.com/vmstencil/stencil/internal/exemption"
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/decision"
 	"github.com/vmstencil/stencil/webhooks/internal/deny"
 	"github.com/vmstencil/stencil/webhooks/internal/rerender"
 )
@@ -151,11 +150,13 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	if h.awaitState != nil && len(approvals) > 0 {
 		h.awaitState(ctx, request.Namespace)
 	}
-	var enforced []*approval.Approval
+	var enforced, considered []*approval.Approval
+	if !exempt {
+		considered = approvals
+	}
 	// All decisions about a preview are returned together, by the webhook that receives the complete VM.
-	preview := h.server.Previews(request.UserInfo) && ptr.Deref(request.DryRun, false)
-	if !exempt && !preview {
-		enforced = approvals
+	if preview := h.server.Previews(request.UserInfo) && ptr.Deref(request.DryRun, false); !preview {
+		enforced = considered
 	}
 	decided := creation{
 		object:    vm,
@@ -164,13 +165,13 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 		template:  found,
 		user:      user,
 		delegated: delegated,
-		approvals: enforced,
-		labelled:  labelled,
-		lending:   h.lending,
-		suffix:    h.suffix,
+		approvals: enforced, considered: considered,
+		labelled: labelled,
+		lending:  h.lending,
+		suffix:   h.suffix,
 	}.decide()
 	if len(decided.objections) > 0 {
-		return decision.Deny(request, decided.objections)
+		return h.disapproved(ctx, request, user, approvals, decided.objections)
 	}
 	if decided.templateChanged {
 		return deny.With(apierrors.NewConflict(templateResource, ref.String(), errors.New("it changed while this VM was created from it; create the VM again")).Status())
