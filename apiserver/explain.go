@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -51,6 +52,10 @@ func (h *handler) explain(ctx context.Context, path map[string]string, options v
 			return processed{}, err
 		}
 		answer.Decisions, err = h.options.Creator.Preview(ctx, userInfoOf(requester), target, request)
+		// The webhook warns of the same.
+		answer.Decisions = slices.DeleteFunc(answer.Decisions, func(d v1beta1.Decision) bool {
+			return d.Decision == v1beta1.EffectWarn && slices.Contains(answer.warnings, d.Message)
+		})
 		return answer, err
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,26 +33,38 @@ func (d *Delegate) Preview(ctx context.Context, user authenticationv1.UserInfo, 
 	decisions, previewed := preview.Decisions(err)
 	if !previewed {
 		// Another component denies it before the preview webhook.
-		return denialDecisions(err)
+		decisions, err := denialDecisions(err)
+		return warned(decisions, ours), err
 	}
 	if preview.Denied(decisions) {
-		return decisions, nil
+		return warned(decisions, ours), nil
 	}
 	_, theirs, err := d.post(ctx, headers, namespace, vm, all)
-	for _, text := range theirs {
-		if !slices.Contains(ours, text) {
-			decisions = append(decisions, v1beta1.Decision{Decision: v1beta1.EffectWarn, Message: text})
-		}
-	}
+	decisions = warned(decisions, append(ours, theirs...))
 	if err != nil {
 		denials, err := denialDecisions(err)
 		if err != nil {
 			return nil, err
 		}
 		decisions = append(decisions, denials...)
+		preview.Sort(decisions)
+	}
+	return decisions, nil
+}
+
+// warned adds decisions for the warnings of the API server and of webhooks, each once. Those of policies, in whose text is the message of a decision, are
+// there already.
+func warned(decisions []v1beta1.Decision, warnings []string) []v1beta1.Decision {
+	for _, text := range warnings {
+		known := func(d v1beta1.Decision) bool {
+			return d.Decision == v1beta1.EffectWarn && d.Message != "" && strings.Contains(text, d.Message)
+		}
+		if !slices.ContainsFunc(decisions, known) {
+			decisions = append(decisions, v1beta1.Decision{Decision: v1beta1.EffectWarn, Message: text})
+		}
 	}
 	preview.Sort(decisions)
-	return decisions, nil
+	return decisions
 }
 
 // denialDecisions converts the denial of another component to decisions: the error that the API server returned. Errors that are not about the
@@ -63,8 +76,17 @@ func denialDecisions(err error) ([]v1beta1.Decision, error) {
 		return nil, err
 	}
 	decision := v1beta1.Decision{Decision: v1beta1.EffectDeny, Message: answered.Status().Message}
-	if details := answered.Status().Details; details != nil && len(details.Causes) == 1 {
-		decision.Field = details.Causes[0].Field
+	details := answered.Status().Details
+	if details == nil || len(details.Causes) == 0 {
+		return []v1beta1.Decision{decision}, nil
 	}
-	return []v1beta1.Decision{decision}, nil
+	if len(details.Causes) == 1 {
+		decision.Field = details.Causes[0].Field
+		return []v1beta1.Decision{decision}, nil
+	}
+	var decisions []v1beta1.Decision
+	for _, cause := range details.Causes {
+		decisions = append(decisions, v1beta1.Decision{Decision: v1beta1.EffectDeny, Field: cause.Field, Message: cause.Message})
+	}
+	return decisions, nil
 }

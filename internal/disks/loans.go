@@ -101,12 +101,13 @@ func Loans(vm map[string]any, namespace string, lender Lender) ([]Loan, error) {
 		switch source := loan.Source; {
 		case lender.Compiled == nil:
 			loan.Denial = fmt.Sprintf("VirtualMachineTemplate %s/%s, which the VirtualMachine was rendered from, does not exist any more, or is invalid", lender.Namespace, lender.Name)
+		// The label would not help.
+		case source.Namespace != lender.Namespace:
+			loan.Denial = fmt.Sprintf("VirtualMachineTemplate %s/%s lends only what is in its own namespace, and %s %s/%s is not", lender.Namespace, lender.Name, source.Kind, source.Namespace, source.Name)
 		case !lender.Lends():
 			loan.Denial = fmt.Sprintf("VirtualMachineTemplate %s/%s does not lend its disks: it lacks label %s=%s", lender.Namespace, lender.Name, contract.LabelDiskAccess, contract.DiskAccessLend)
 		case len(found) > 1 || object(spec["sourceRef"]) == nil && object(spec["source"]) == nil:
 			loan.Denial = "only a single source or sourceRef is lent"
-		case source.Namespace != lender.Namespace:
-			loan.Denial = fmt.Sprintf("VirtualMachineTemplate %s/%s lends only what is in its own namespace, and %s %s/%s is not", lender.Namespace, lender.Name, source.Kind, source.Namespace, source.Name)
 		}
 		loans = append(loans, loan)
 	}

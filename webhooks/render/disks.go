@@ -18,7 +18,8 @@ import (
 )
 
 // borrowed returns the disks of the VM that are copied from another namespace and that the template does not lend. The usual VM, of a template
-// that lends its disks and without a source of the user's own, is not examined: its template was when it was stored.
+// of another namespace that lends its disks and without a source of the user's own, is not examined: its template was when it was stored. A template of the VM's
+// own namespace lends nothing from others.
 func (c creation) borrowed(compiled *template.Compiled, spec json.RawMessage, name string, explicit map[string]string) []disks.Loan {
 	lender := disks.Lender{Namespace: c.template.Namespace, Name: c.template.Name, Labels: c.template.Labels(), Compiled: compiled}
 	requested := c.object.Spec["dataVolumeTemplates"]
@@ -26,7 +27,7 @@ func (c creation) borrowed(compiled *template.Compiled, spec json.RawMessage, na
 	for parameter := range explicit {
 		selected = selected || compiled.SelectsSource(parameter)
 	}
-	if c.template.Namespace == c.namespace || lender.Lends() && !selected {
+	if c.template.Namespace != c.namespace && lender.Lends() && !selected {
 		return nil
 	}
 	rendered, err := machine.Decode(spec)

@@ -6,7 +6,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/fixture"
 	"github.com/vmstencil/stencil/webhooks/render"
@@ -78,6 +81,47 @@ func TestAWarningNamesDisksThatWillNotCome(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWarningsAboutWhatWillNotStart(t *testing.T) {
+	const source = `{sourceRef: {kind: DataSource, name: fedora, namespace: images}, storage: {resources: {requests: {storage: 1Gi}}}}`
+	object := fixture.Template(t, "box", `spec: {virtualMachine: {spec: {
+		dataVolumeTemplates: [{metadata: {name: root}, spec: `+source+`}], template: {spec: {domain: {devices: {}}, volumes: [{name: root, dataVolume: {name: root}}]}}}}}`)
+	object.Namespace, object.Generation = "team-a", 3
+	object.Labels = map[string]string{contract.LabelDiskAccess: contract.DiskAccessLend}
+	ready := metav1.Condition{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonSourcesNotReady, Message: "DataSource images/fedora does not exist", ObservedGeneration: 3}
+	const lends = `spec.dataVolumeTemplates[0].metadata.name: disk "root" will not be created: VirtualMachineTemplate team-a/box lends only what is in its own namespace, and DataSource images/fedora is not; ` +
+		`and system:serviceaccount:team-a:default may not copy from namespace images, which this grants: kubectl create role copy-to-team-a -n images`
+	const unready = "template team-a/box is not ready (SourcesNotReady): DataSource images/fedora does not exist; kubectl describe virtualmachinetemplate box -n team-a shows the rest"
+	for name, tc := range map[string]struct {
+		change func(*metav1.Condition)
+		want   []string
+	}{
+		"not ready":                   {func(*metav1.Condition) {}, []string{unready, lends}},
+		"ready":                       {func(c *metav1.Condition) { c.Status = metav1.ConditionTrue }, []string{lends}},
+		"not looked at yet":           {func(c *metav1.Condition) { c.Status = metav1.ConditionUnknown }, []string{lends}},
+		"before it was changed":       {func(c *metav1.Condition) { c.ObservedGeneration = 2 }, []string{lends}},
+		"of Stencil beside another's": {func(c *metav1.Condition) { c.Type = v1beta1.ConditionStencilReady }, []string{unready, lends}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object, condition := object.DeepCopy(), ready
+			tc.change(&condition)
+			object.Status.Conditions = []metav1.Condition{condition}
+			h := render.New(render.Options{
+				Templates:   &fakeTemplates{templates: map[string]*templatecache.Template{"team-a/box": templatecache.Compile(object)}},
+				Permissions: everything, Approvals: governing(), Lending: true,
+			})
+			response := h.Handle(t.Context(), create(t, "metadata: {name: web, annotations: {template.kubevirt.io/template-ref: box}}"))
+			if !response.Allowed || len(response.Warnings) != len(tc.want) {
+				t.Fatalf("allowed %v, warnings %q: %v", response.Allowed, response.Warnings, response.Result)
+			}
+			for i, want := range tc.want {
+				if !strings.HasPrefix(response.Warnings[i], want) {
+					t.Errorf("warning %d is %q, want %q", i, response.Warnings[i], want)
+				}
 			}
 		})
 	}

@@ -4,17 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	permission "github.com/vmstencil/stencil/internal/authorization"
@@ -182,8 +185,19 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	if denial := h.attach(ctx, request, user, ref, &decided); denial != nil {
 		return *denial
 	}
-	decided.warnings = append(decided.warnings, h.warnOfDisks(ctx, request.Namespace, decided.loans)...)
+	decided.warnings = slices.Concat(decided.warnings, warnOfReadiness(found), h.warnOfDisks(ctx, request.Namespace, decided.loans))
 	return answer(vm.Name(), decided)
+}
+
+// warnOfReadiness returns a warning if a template is not ready: its VirtualMachine may not start. Users who may use a template also read this in
+// availabletemplates.
+func warnOfReadiness(t *templatecache.Template) []string {
+	for _, each := range t.Conditions() {
+		if (each.Type == v1beta1.ConditionReady || each.Type == v1beta1.ConditionStencilReady) && each.Status == metav1.ConditionFalse && each.ObservedGeneration == t.Generation {
+			return []string{fmt.Sprintf("template %[1]s/%[2]s is not ready (%[3]s): %[4]s; kubectl describe virtualmachinetemplate %[2]s -n %[1]s shows the rest", t.Namespace, t.Name, each.Reason, each.Message)}
+		}
+	}
+	return nil
 }
 
 // find returns a template from the cache. A user who may not get the template receives the same denial whether it
