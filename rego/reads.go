@@ -29,6 +29,9 @@ func overlaps(a, b []string) bool {
 // ReadsTime reports whether the policy may read input.request.time.
 func (p *Policy) ReadsTime() bool { return p.Reads("request", "time") }
 
+// ReadsUser reports whether the policy may read input.request.userInfo.
+func (p *Policy) ReadsUser() bool { return p.Reads("request", "userInfo") }
+
 // readsOf returns the paths in input that modules refer to, without those below others.
 func readsOf(modules ...*ast.Module) [][]string {
 	var all [][]string

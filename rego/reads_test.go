@@ -32,6 +32,22 @@ func TestReadsTime(t *testing.T) {
 	}
 }
 
+func TestReadsUser(t *testing.T) {
+	for body, want := range map[string]bool{
+		`input.request.userInfo.username == "x"`:          true,
+		`not "admins" in input.request.userInfo.groups`:   true,
+		`input.request.operation == "CREATE"`:             false,
+		`object.get(input.request, "userInfo", {}) == {}`: true,
+		`input.object.metadata.labels.userInfo == "x"`:    false,
+		`some k in ["userInfo"]; input.request[k] == "x"`: true,
+	} {
+		policy := mustCompile(t, Definition{Name: "p", Source: "package p\n\ndeny contains \"x\" if {\n\t" + body + "\n}\n"})
+		if got := policy.ReadsUser(); got != want {
+			t.Errorf("%s: got %v, want %v", body, got, want)
+		}
+	}
+}
+
 // TestTimeZones is about a rule for the night of Zurich, where it is an hour later than in UTC, and in summer two.
 func TestTimeZones(t *testing.T) {
 	policy := mustCompile(t, Definition{Name: "p", Source: "package p\n\n" +

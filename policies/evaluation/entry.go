@@ -27,6 +27,19 @@ type attempter interface {
 	Complete(ctx context.Context, in *rego.Input) (rego.Result, error)
 }
 
+// readsRequest is implemented by policies that may read the time or the user of a request.
+type readsRequest interface {
+	ReadsTime() bool
+	ReadsUser() bool
+}
+
+// ReadsRequest reports whether a policy may read the time or the user of a request. A stored object has neither, so that its violation of such a policy
+// is unknown.
+func ReadsRequest(p Policy) bool {
+	reader, is := p.(readsRequest)
+	return is && (reader.ReadsTime() || reader.ReadsUser())
+}
+
 // withData is implemented by policies that read values of the cluster.
 type withData interface{ Data() []rego.Binding }
 

@@ -53,19 +53,11 @@ type ruling struct {
 	objection string
 	// failed is true if it could not be evaluated.
 	failed bool
-	// unknown is true if the objection may be about the time of the audit: the policy reads the time of a request, and when the VM was
-	// created it may have had none.
+	// unknown is true if the objection may be about the request: the policy reads its time or its user, and when the VM was created it may have had
+	// none.
 	unknown bool
 	// exception is the exception that allows the objection; nil if there is none.
 	exception *policyset.Exception
-}
-
-// timed is implemented by policies that may read the time of a request.
-type timed interface{ ReadsTime() bool }
-
-func readsTime(p policyset.Policy) bool {
-	t, ok := p.(timed)
-	return ok && t.ReadsTime()
 }
 
 // policing evaluates stored VMs against the policies of one snapshot, as if they were created now. A policy without rules for creation is
@@ -180,7 +172,7 @@ func rulings(entries []policyset.Entry, decision policyset.Decision) []ruling {
 		switch {
 		case objects:
 			one.objection, one.failed = excerpt.Of(v.Text(), maximumCause), v.Failure
-			one.unknown = !v.Failure && readsTime(entries[i].Policy)
+			one.unknown = !v.Failure && policyset.ReadsRequest(entries[i].Policy)
 		case failed[one.policy]:
 			continue
 		case excepted[one.policy].Exception != nil:

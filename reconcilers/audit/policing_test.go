@@ -79,6 +79,7 @@ func TestPolicing(t *testing.T) {
 		{name: "does not matter to one that may fail", instancetype: "gone", entry: policy(t, "p", sizes, lenient), want: []string{"Deny ok"}},
 		{name: "a policy about the time that allows now", entry: policy(t, "p", `deny contains "it is night" if time.clock(time.parse_rfc3339_ns(input.request.time))[0] > 20`), want: []string{"Deny ok"}},
 		{name: "one that denies now", entry: policy(t, "p", `deny contains "it is day" if time.clock(time.parse_rfc3339_ns(input.request.time))[0] < 20`), want: []string{"Deny unknown"}},
+		{name: "a policy about the user", entry: policy(t, "p", `deny contains "not an admin" if not "admins" in input.request.userInfo.groups`), want: []string{"Deny unknown"}},
 		{name: "one that fails", entry: policy(t, "p", `deny contains "x" if to_number(input.request.time) > 1`), want: []string{"Deny failed"}},
 		{name: "a policy about changes only is not asked", entry: policy(t, "p", sizes, func(e *policyset.Entry) { e.Match.Operations = []string{"UPDATE"} })},
 		{name: "nor one about other namespaces", entry: policy(t, "p", sizes, func(e *policyset.Entry) { e.Match.Namespaces = labels.SelectorFromSet(labels.Set{"env": "b"}) })},

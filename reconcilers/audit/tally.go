@@ -106,7 +106,7 @@ type namespaceTally struct {
 	// warned is the number of conforming VMs with a warning; warnings are the first of them.
 	warned   int
 	warnings []finding
-	// passed and failed are how many times a VM conformed to or violated a policy, unknown how many times that depends on when it was created.
+	// passed and failed are how many times a VM conformed to or violated a policy, unknown how many times that depends on when it was created, or by which user.
 	passed, failed, unknown int
 	// objections are the first of the failed.
 	objections []objection

@@ -118,6 +118,9 @@ func (s *sample) text(named bool) string {
 	if s.operation == operationUpdate {
 		how = "updated"
 	}
+	if len(s.found) == 0 {
+		return fmt.Sprintf("whether this version denies, warns about or records %d of %s is unknown: it reads the time or the user of the request", s.unknown, of)
+	}
 	text := fmt.Sprintf("this version %s %d of %s, if they were %s now", verb, len(s.found), of, how)
 	if named {
 		text += ": " + excerpt.List(s.found, maximumNames, "VirtualMachines")

@@ -116,7 +116,7 @@ func (h *Handler) try(ctx context.Context, user authenticationv1.UserInfo, objec
 	switch {
 	case tried.failed != nil:
 		failed(tried.failed, h.mayList(ctx, user))
-	case len(tried.found) > 0:
+	case len(tried.found)+tried.unknown > 0:
 		found.warnings = []string{tried.text(h.mayList(ctx, user))}
 	}
 	return found, ctx.Err()

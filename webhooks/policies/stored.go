@@ -66,6 +66,8 @@ type sample struct {
 	// effect is that of the policy on those that violate it, and found are those of them on which the active version has less, as NAMESPACE/NAME.
 	effect effect
 	found  []string
+	// unknown is the number of those that violate it, perhaps because of the time or the user of a request: stored objects have none.
+	unknown int
 	// failed is the first VirtualMachine, stored or synthetic, on which the evaluation failed, and why; nil if there is none.
 	failed *failedTrial
 }
@@ -142,6 +144,10 @@ func (s *Sampler) one(ctx context.Context, found *sample, v *versions, operation
 	s.except(c, &decision)
 	effect := effectOf(&decision)
 	if effect == nothing {
+		return
+	}
+	if policyset.ReadsRequest(v.tried.Entries()[0].Policy) {
+		found.unknown++
 		return
 	}
 	before := v.evaluator.Evaluate(ctx, v.active.Matching(c.Query()), input)

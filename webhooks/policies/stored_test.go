@@ -219,6 +219,11 @@ func TestAPolicyIsTried(t *testing.T) {
 			name: "one about changes", cluster: cluster{vms: 2}, trial: policycache.Trial{Entry: about(moreThan(t, 0), func(m *policyset.Match) { m.Operations = []string{"UPDATE"} })},
 			warns: []string{"this version newly denies 1 of all 2 stored VirtualMachines that the policy selects, if they were updated now: ns-0/vm-1"},
 		},
+		{
+			name: "one about the user", cluster: cluster{vms: 5},
+			trial: policycache.Trial{Entry: entry(t, `deny contains "not an admin" if not "admins" in input.request.userInfo.groups`)},
+			warns: []string{"whether this version denies, warns about or records 5 of all 5 stored VirtualMachines that the policy selects is unknown: it reads the time or the user of the request"},
+		},
 		{name: "one about deletions", trial: policycache.Trial{Entry: about(moreThan(t, 0), func(m *policyset.Match) { m.Operations = []string{"DELETE"} })}, untried: true},
 		{
 			name: "one that fails on a stored VM", cluster: cluster{vms: 5}, trial: policycache.Trial{Entry: entry(t, fails)},

@@ -25,6 +25,8 @@ type result struct {
 	NoLongerDenied []violation `json:"noLongerDenied,omitempty"`
 	Warnings       []violation `json:"warnings,omitempty"`
 	Audited        []violation `json:"audited,omitempty"`
+	// Unknown are violations by policies that read the time or the user of a request, which a stored object does not have.
+	Unknown []violation `json:"unknown,omitempty"`
 	// Excepted are the violations that PolicyExceptions allow.
 	Excepted []excepted        `json:"excepted,omitempty"`
 	Policies []evaluatedPolicy `json:"policies,omitempty"`
@@ -87,6 +89,22 @@ func (v *result) take(d policyset.Decision) {
 	}
 }
 
+// setAside moves violations to Unknown, except for failures of policies.
+func (v *result) setAside(unknown func(policy string) bool) {
+	for _, list := range []*[]violation{&v.Denials, &v.Warnings, &v.Audited} {
+		var known []violation
+		for _, each := range *list {
+			if each.Failure || !unknown(each.Policy) {
+				known = append(known, each)
+			} else {
+				v.Unknown = append(v.Unknown, each)
+			}
+		}
+		*list = known
+	}
+	v.Allowed = len(v.Denials) == 0
+}
+
 func violations(from []policyset.Violation) []violation {
 	var all []violation
 	for _, each := range from {
@@ -131,6 +149,7 @@ func (v *result) print(w io.Writer, streams cli.Streams) {
 	printViolations(w, streams, cli.Red, "deny", v.Denials)
 	printViolations(w, streams, cli.Yellow, "warn", v.Warnings)
 	printViolations(w, streams, cli.Cyan, "audit", v.Audited)
+	printViolations(w, streams, cli.Faint, "unknown", v.Unknown)
 	for i := range v.Excepted {
 		one := &v.Excepted[i]
 		fmt.Fprintf(w, "  %s by PolicyException %s until %s: %s\n", streams.Paint(cli.Cyan, "excepted"), one.Exception, one.Expires, one.text())

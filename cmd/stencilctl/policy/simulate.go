@@ -82,6 +82,8 @@ type simulated struct {
 	Audited   int `json:"audited"`
 	// Excepted is the number of objects of which exceptions allow all violations.
 	Excepted int `json:"excepted"`
+	// Unknown is the number of objects with no violations but those that depend on the time or the user of a request.
+	Unknown int `json:"unknown"`
 	// NewlyDenied and NoLongerDenied are the numbers of objects that would be denied now, or were, and not by the policies in the cluster.
 	NewlyDenied    *int     `json:"newlyDenied,omitempty"`
 	NoLongerDenied *int     `json:"noLongerDenied,omitempty"`
@@ -207,6 +209,10 @@ func (s *simulation) evaluate(ctx context.Context, e *engine, from *cluster.Cont
 	c := from.Case(ctx, kind, object)
 	c.Request.Time = s.time
 	v, err := e.evaluate(ctx, c, from)
+	v.setAside(func(policy string) bool {
+		compiled := e.compiled[policy]
+		return compiled != nil && (compiled.ReadsUser() || s.time.IsZero() && compiled.ReadsTime())
+	})
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -288,6 +294,8 @@ func (s *simulation) take(found *simulated, v result, progress *files.Meter) {
 		found.Warned++
 	case len(v.Audited) > 0:
 		found.Audited++
+	case len(v.Unknown) > 0:
+		found.Unknown++
 	case len(v.Excepted) > 0:
 		found.Excepted++
 	default:
@@ -330,6 +338,9 @@ func (s *simulation) print(found *simulated) error {
 		fmt.Fprintf(s.streams.Out, "%s evaluated: %d would be denied, %d warned about, %d only recorded", cli.Count(found.Evaluated, "object was", "objects were"), found.Denied, found.Warned, found.Audited)
 		if found.Excepted > 0 {
 			fmt.Fprintf(s.streams.Out, ", %d excepted", found.Excepted)
+		}
+		if found.Unknown > 0 {
+			fmt.Fprintf(s.streams.Out, ", %d unknown, because policies read the time or the user of a request", found.Unknown)
 		}
 		fmt.Fprintln(s.streams.Out)
 	default:

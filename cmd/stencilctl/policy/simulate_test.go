@@ -107,6 +107,24 @@ func TestSimulateHasTheOrderOfTheCluster(t *testing.T) {
 	}
 }
 
+func TestSimulateDoesNotCountWhatTheUserDecides(t *testing.T) {
+	server := fakeAPIServer(t, 3)
+	policy := write(t, "admins.rego", "package admins\n\ndeny contains \"not an admin\" if not \"admins\" in input.request.userInfo.groups\n")
+	var out bytes.Buffer
+	if err := simulate(t.Context(), cli.Streams{Out: &out, Err: &out}, server, policy); err != nil {
+		t.Fatal(err)
+	}
+	got := notes.ReplaceAllString(out.String(), "")
+	for _, want := range []string{
+		"VirtualMachine ns-0/vm-0 (CREATE): allowed\n  unknown admins (medium): not an admin\n",
+		"3 objects were evaluated: 0 would be denied, 0 warned about, 0 only recorded, 3 unknown, because policies read the time or the user of a request\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("lacks %q:\n%s", want, got)
+		}
+	}
+}
+
 type prompt struct{ cli.Prompter }
 
 func TestSimulateShowsProgressOnATerminal(t *testing.T) {
