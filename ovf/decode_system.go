@@ -251,7 +251,8 @@ func (d *decoder) property(e *Element, category string) (Property, error) {
 	if err != nil {
 		return Property{}, err
 	}
-	p := Property{Key: key, Type: strings.ToLower(e.Attribute("type")), Qualifiers: e.Attribute("qualifiers"), Label: d.text(e, "Label"), Description: d.text(e, "Description"), Category: category}
+	p := Property{Key: key, Type: strings.ToLower(e.Attribute("type")), Qualifiers: qualifiers(e), Category: category}
+	p.Label, p.Description = d.text(e, "Label"), d.text(e, "Description")
 	p.Value, p.HasValue = e.attribute("value")
 	p.UserConfigurable = isTrue(e.Attribute("userConfigurable"))
 	p.Password = isTrue(e.Attribute("password"))
@@ -281,6 +282,17 @@ func (d *decoder) property(e *Element, category string) (Property, error) {
 		}
 	}
 	return p, nil
+}
+
+// qualifiers returns the qualifiers of the format, and then those of VMware (vmw:qualifiers), which a property can have beside them.
+func qualifiers(e *Element) string {
+	all := []string{e.Attribute("qualifiers")}
+	for _, a := range e.Attributes {
+		if a.Local == "qualifiers" && !slices.Contains(all, a.Value) {
+			all = append(all, a.Value)
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 func isTrue(value string) bool { return strings.EqualFold(value, "true") || value == "1" }

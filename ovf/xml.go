@@ -30,19 +30,28 @@ type Element struct {
 // Attribute is an XML attribute. Declarations of namespaces are not attributes.
 type Attribute struct{ Space, Local, Value string }
 
-// Attribute returns the value of the first attribute with this local name, in any namespace.
+// Attribute returns the value of an attribute with this local name: that of the format, or else that without a namespace, or else the first in any
+// namespace. The order of attributes has no meaning in XML, so that it must not decide between ovf:id and the id of another product.
 func (e *Element) Attribute(local string) string {
 	value, _ := e.attribute(local)
 	return value
 }
 
-func (e *Element) attribute(local string) (string, bool) {
+func (e *Element) attribute(local string) (value string, found bool) {
+	best := 0
 	for _, a := range e.Attributes {
-		if a.Local == local {
-			return a.Value, true
+		rank := 1
+		switch {
+		case a.Space == "":
+			rank = 2
+		case isFormat(a.Space):
+			rank = 3
+		}
+		if a.Local == local && rank > best {
+			best, value = rank, a.Value
 		}
 	}
-	return "", false
+	return value, best > 0
 }
 
 // Child returns the first child with this local name, and nil if there is none.
@@ -102,7 +111,7 @@ func parse(r io.Reader) (*Element, error) {
 	p.decoder.Entity = nil
 	p.decoder.CharsetReader = func(charset string, input io.Reader) (io.Reader, error) {
 		switch strings.ToLower(charset) {
-		case "us-ascii", "ascii", "utf-16":
+		case "us-ascii", "ascii", "utf-16", "utf-16le", "utf-16be":
 			// Of UTF-16 the decoder reads a translation.
 			return input, nil
 		case "iso-8859-1", "latin1":
