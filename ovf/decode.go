@@ -64,7 +64,7 @@ func Decode(r io.Reader) (*Envelope, error) {
 		version = Version09
 		upgrade(root)
 	}
-	d := &decoder{envelope: &Envelope{Version: version, Language: root.Attribute("lang")}, strings: map[string]string{}}
+	d := &decoder{envelope: &Envelope{Version: version, Language: root.Attribute("lang")}, strings: map[string]string{}, boot: map[string]bool{}}
 	if err := d.decode(root); err != nil {
 		return nil, err
 	}
@@ -81,6 +81,8 @@ type decoder struct {
 	strings     map[string]string
 	unsupported []string
 	systems     []*Element
+	// boot are the IDs of the disks that oVirt marks as those that boot.
+	boot map[string]bool
 }
 
 func (d *decoder) warn(e *Element, message string, arguments ...any) {
@@ -285,6 +287,7 @@ func (d *decoder) disk(e *Element) (disk Disk, err error) {
 	if disk.ID, err = id(e, "diskId"); err != nil {
 		return disk, err
 	}
+	d.boot[disk.ID] = isTrue(e.Attribute("boot"))
 	if disk.Populated, err = integer(e, "populatedSize", -1); err != nil {
 		return disk, err
 	}
@@ -299,6 +302,13 @@ func (d *decoder) disk(e *Element) (disk Disk, err error) {
 	capacity, err := integer(e, "capacity", -1)
 	if err != nil {
 		return disk, err
+	}
+	if capacity < 0 {
+		// Export domains of oVirt have no capacity, but the size in GiB.
+		if capacity, err = integer(e, "size", -1); err != nil {
+			return disk, err
+		}
+		unit = "GiB"
 	}
 	if capacity < 0 {
 		return disk, e.fail("the disk has no capacity")

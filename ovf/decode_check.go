@@ -2,21 +2,56 @@ package ovf
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 )
 
+// oVirt resolves what oVirt writes in its own way: disks and items that refer to the path of a file instead of its ID, and the disk that boots.
+func (d *decoder) oVirt() {
+	paths := map[string]string{}
+	for i := range d.envelope.Disks {
+		disk := &d.envelope.Disks[i]
+		at := slices.IndexFunc(d.envelope.Files, func(f File) bool { return f.Href == disk.FileRef })
+		if at >= 0 && d.envelope.File(disk.FileRef) == nil {
+			disk.FileRef = d.envelope.Files[at].ID
+		}
+		if file := d.envelope.File(disk.FileRef); file != nil {
+			paths[file.Href] = disk.ID
+		}
+	}
+	for i := range d.envelope.Systems {
+		hardware := &d.envelope.Systems[i].Hardware
+		ordered := len(hardware.BootOrder) > 0
+		for j := range hardware.Items {
+			item := &hardware.Items[j]
+			if item.Type != ResourceDisk {
+				continue
+			}
+			if kind, _ := item.Resource(); kind == "" && len(item.HostResources) == 1 && paths[item.HostResources[0]] != "" {
+				item.HostResources[0] = "ovf:/disk/" + paths[item.HostResources[0]]
+			}
+			if _, disk := item.Resource(); d.boot[disk] && !ordered {
+				hardware.BootOrder = append(hardware.BootOrder, item.InstanceID)
+			}
+		}
+	}
+}
+
 // check compares references with what they refer to.
 func (d *decoder) check(root *Element) error {
+	d.oVirt()
 	for _, section := range root.Children {
 		if section.Local != "DiskSection" {
 			continue
 		}
 		for _, e := range section.Children {
-			if file := e.Attribute("fileRef"); e.Local == "Disk" && file != "" && d.envelope.File(file) == nil {
-				return e.fail("fileRef is %s, which is not the ID of a file", shown(file))
-			}
-			if parent := e.Attribute("parentRef"); e.Local == "Disk" && parent != "" && d.envelope.Disk(parent) == nil {
-				return e.fail("parentRef is %s, which is not the ID of a disk", shown(parent))
+			disk := d.envelope.Disk(e.Attribute("diskId"))
+			switch {
+			case e.Local != "Disk" || disk == nil:
+			case disk.FileRef != "" && d.envelope.File(disk.FileRef) == nil:
+				return e.fail("fileRef is %s, which is not the ID of a file", shown(disk.FileRef))
+			case disk.ParentRef != "" && d.envelope.Disk(disk.ParentRef) == nil:
+				return e.fail("parentRef is %s, which is not the ID of a disk", shown(disk.ParentRef))
 			}
 		}
 	}

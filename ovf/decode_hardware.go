@@ -29,6 +29,11 @@ func (d *decoder) hardware(section *Element, h *Hardware) error {
 			if err != nil {
 				return err
 			}
+			if item.Type == 0 && e.ChildText("Type") == "tpm" {
+				// oVirt has no other sign of a TPM.
+				h.TPM = true
+				continue
+			}
 			if item.Type == 0 {
 				d.warn(e, "is a device of resource type 0 and is ignored; KubeVirt has its own, or none")
 				continue
@@ -69,7 +74,36 @@ func (d *decoder) item(e *Element) (Item, error) {
 	if !typed {
 		return i, e.fail("the item %s has no resource type", shown(i.InstanceID))
 	}
-	return i, nil
+	if i.Type != ResourceProcessor {
+		return i, nil
+	}
+	return i, i.topology(e)
+}
+
+// topology reads the sockets, cores and threads of oVirt, whose export domains have no quantity of processors. Threads become cores, so that the
+// number of sockets remains.
+func (i *Item) topology(e *Element) error {
+	numbers := map[string]uint64{"num_of_sockets": 0, "cpu_per_socket": 1, "threads_per_cpu": 1}
+	for _, local := range []string{"num_of_sockets", "cpu_per_socket", "threads_per_cpu"} {
+		text := e.ChildText(local)
+		if text == "" {
+			continue
+		}
+		number, err := strconv.ParseUint(text, 10, 16)
+		if err != nil {
+			return e.fail("%s is %s; want an integer from 0 to 65535", local, shown(text))
+		}
+		numbers[local] = number
+	}
+	sockets, cores := numbers["num_of_sockets"], numbers["cpu_per_socket"]*numbers["threads_per_cpu"]
+	if sockets == 0 {
+		return nil
+	}
+	i.CoresPerSocket = cores
+	if i.Quantity == 0 {
+		i.Quantity = sockets * cores
+	}
+	return nil
 }
 
 // field reads one field. Fields that do not matter to a VM are ignored.
@@ -98,6 +132,11 @@ func (i *Item) field(e *Element) (err error) {
 	case "Address":
 		i.Address = e.Text
 	case "BusNumber":
+		if i.Address == "" {
+			i.Address = e.Text
+		}
+	case "MACAddress":
+		// Of oVirt.
 		if i.Address == "" {
 			i.Address = e.Text
 		}

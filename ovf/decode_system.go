@@ -22,8 +22,14 @@ var ignored = map[string]string{
 	"BootDeviceSection":         "the boot devices are not applied; the first disk boots",
 	"CpuCompatibilitySection":   "the features of the processor are those of the cluster",
 	"IpAssignmentSection":       "IP addresses are not assigned by the platform",
-	"StorageSection":            "the storage profile is not applied",
-	"StorageGroupSection":       "the storage profile is not applied",
+	// oVirt has the next five, and marks none of them as not required.
+	"SnapshotsSection":      "snapshots are not restored",
+	"UserDomainsSection":    "users and roles of the source are not applied",
+	"AffinityGroupsSection": "affinity is not applied",
+	"AffinityLabelsSection": "affinity is not applied",
+	"VmExternalDataSection": "data of the source's host, such as the state of a TPM, are not restored",
+	"StorageSection":        "the storage profile is not applied",
+	"StorageGroupSection":   "the storage profile is not applied",
 }
 
 // isIgnored reports whether a section is one of those, and warns.
