@@ -39,7 +39,7 @@ func isItemField(space string) bool {
 }
 
 var (
-	hostResource = regexp.MustCompile(`^(?:ovf:)?/?(disk|file)/(.+)$`)
+	hostResource = regexp.MustCompile(`^(?:ovf:)?/{0,2}(disk|file)/(.+)$`)
 	// identifier limits the IDs of files, disks and systems. It allows what the exporters write, and no control characters.
 	identifier = regexp.MustCompile(`^[^\x00-\x1f\x7f]{1,256}$`)
 )
