@@ -14,6 +14,7 @@ func (d *decoder) hardware(section *Element, h *Hardware) error {
 			h.Firmware = FirmwareEFI
 		}
 	}()
+	seen := map[string]bool{}
 	for _, e := range section.Children {
 		switch {
 		case !isFormat(e.Space):
@@ -41,6 +42,11 @@ func (d *decoder) hardware(section *Element, h *Hardware) error {
 			if strings.EqualFold(item.SubType, subTypeTPM) {
 				h.TPM = true
 				continue
+			}
+			if plain := len(item.Configurations) == 0 && !item.bounds() && item.InstanceID != ""; plain && seen[item.InstanceID] {
+				d.warn(e, "has the instance ID of another item, %s; both are used", shown(item.InstanceID))
+			} else if plain {
+				seen[item.InstanceID] = true
 			}
 			h.Items = append(h.Items, item)
 		default:

@@ -215,9 +215,10 @@ type Hardware struct {
 // Setting is a setting of a virtualization platform.
 type Setting struct{ Key, Value string }
 
-// Select returns the items that are effective in a configuration, in document order of their first declaration: of those with the same
-// instance ID the last one that names the configuration, or else the last one that names none. Items that are bounds (ovf:bound min, max) are
-// ranges and not devices; they are left out. configuration may be empty.
+// Select returns the items that are effective in a configuration, in document order of their first declaration: an item that names the
+// configuration replaces the one with the same instance ID that names none. Of others with the same instance ID, which the format does not allow, all
+// are effective, so that no device is lost. Items that are bounds (ovf:bound min, max) are ranges and not devices; they are left out. configuration
+// may be empty.
 func (h *Hardware) Select(configuration string) []Item {
 	var selected []Item
 	places := map[string]int{}
@@ -226,15 +227,16 @@ func (h *Hardware) Select(configuration string) []Item {
 		for _, name := range item.Configurations {
 			specific = specific || name == configuration
 		}
-		if item.Bound != "" && item.Bound != "normal" || len(item.Configurations) > 0 && !specific {
+		if item.bounds() || len(item.Configurations) > 0 && !specific {
 			continue
 		}
 		place, found := places[item.InstanceID]
+		general := found && len(selected[place].Configurations) == 0
 		switch {
-		case !found || item.InstanceID == "":
+		case !found || item.InstanceID == "" || specific != general:
 			places[item.InstanceID] = len(selected)
 			selected = append(selected, item)
-		case specific || len(selected[place].Configurations) == 0:
+		case specific:
 			selected[place] = item
 		}
 	}

@@ -77,6 +77,9 @@ type Item struct {
 	Line int
 }
 
+// bounds reports whether the item is a limit of a range, and not a device.
+func (i *Item) bounds() bool { return i.Bound != "" && i.Bound != "normal" }
+
 // Resource returns the kind (disk or file) and the ID of the first host resource; both are empty if the item has none, or none of these kinds.
 func (i *Item) Resource() (kind, id string) {
 	for _, resource := range i.HostResources {
