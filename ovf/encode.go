@@ -31,6 +31,8 @@ func Encode(w io.Writer, e *Envelope) error {
 type encoder struct {
 	bytes.Buffer
 	open []string
+	// blank writes attributes with an empty value, too.
+	blank bool
 }
 
 func (n *encoder) start(name string, attributes ...string) {
@@ -47,11 +49,11 @@ func (n *encoder) end() {
 // empty writes an element without content.
 func (n *encoder) empty(name string, attributes ...string) { n.tag(name, attributes, "/>\n") }
 
-// tag writes the start of an element. attributes are names and values in turn; those with an empty value are left out.
+// tag writes the start of an element. attributes are names and values in turn; those with an empty value are left out, unless blank is set.
 func (n *encoder) tag(name string, attributes []string, end string) {
 	n.WriteString(strings.Repeat("  ", len(n.open)) + "<" + name)
 	for i := 0; i < len(attributes); i += 2 {
-		if attributes[i+1] == "" {
+		if attributes[i+1] == "" && !n.blank {
 			continue
 		}
 		n.WriteString(" " + attributes[i] + `="`)
@@ -304,7 +306,10 @@ func (n *encoder) item(i *Item) {
 	n.end()
 }
 
+// extensions writes sections of other namespaces, in which an empty attribute can have a meaning.
 func (n *encoder) extensions(extensions []*Element) {
+	n.blank = true
+	defer func() { n.blank = false }()
 	for _, e := range extensions {
 		n.extension(e, "")
 	}
