@@ -15,12 +15,14 @@ const (
 	ResourceCD             ResourceType = 15
 	ResourceDVD            ResourceType = 16
 	ResourceDisk           ResourceType = 17
+	ResourceStorageExtent  ResourceType = 19
 	ResourceOtherStorage   ResourceType = 20
 	ResourceSerialPort     ResourceType = 21
 	ResourceParallelPort   ResourceType = 22
 	ResourceUSBController  ResourceType = 23
 	ResourceGraphics       ResourceType = 24
 	ResourceLogicalDisk    ResourceType = 31
+	ResourceStorageVolume  ResourceType = 32
 	ResourceSound          ResourceType = 35
 )
 
@@ -29,9 +31,9 @@ var resourceNames = map[ResourceType]string{
 	ResourceOther: "other device", ResourceProcessor: "processor", ResourceMemory: "memory", ResourceIDEController: "IDE controller",
 	ResourceSCSIController: "SCSI controller", 7: "fibre channel adapter", 8: "iSCSI adapter", 9: "InfiniBand adapter", ResourceEthernet: "Ethernet adapter",
 	11: "network adapter", 12: "I/O slot", 13: "I/O device", ResourceFloppy: "floppy drive", ResourceCD: "CD drive", ResourceDVD: "DVD drive",
-	ResourceDisk: "disk", 18: "tape drive", 19: "storage extent", ResourceOtherStorage: "storage controller", ResourceSerialPort: "serial port",
+	ResourceDisk: "disk", 18: "tape drive", ResourceStorageExtent: "storage extent", ResourceOtherStorage: "storage controller", ResourceSerialPort: "serial port",
 	ResourceParallelPort: "parallel port", ResourceUSBController: "USB controller", ResourceGraphics: "graphics controller", 25: "IEEE 1394 controller",
-	ResourceLogicalDisk: "logical disk", 32: "storage volume", ResourceSound: "sound card",
+	ResourceLogicalDisk: "logical disk", ResourceStorageVolume: "storage volume", ResourceSound: "sound card",
 }
 
 // String returns the name of the resource type.

@@ -124,8 +124,11 @@ func quantity(size int64) string {
 func (s *system) others() {
 	for i := range s.items {
 		item := &s.items[i]
+		if isDisk(item) {
+			continue
+		}
 		switch item.Type {
-		case ovf.ResourceProcessor, ovf.ResourceMemory, ovf.ResourceDisk, ovf.ResourceLogicalDisk, ovf.ResourceEthernet, ovf.ResourceCD, ovf.ResourceDVD,
+		case ovf.ResourceProcessor, ovf.ResourceMemory, ovf.ResourceEthernet, ovf.ResourceCD, ovf.ResourceDVD,
 			ovf.ResourceIDEController, ovf.ResourceSCSIController, ovf.ResourceOtherStorage:
 		case ovf.ResourceFloppy, ovf.ResourceUSBController, ovf.ResourceGraphics, ovf.ResourceSound, ovf.ResourceSerialPort, ovf.ResourceParallelPort:
 			s.note(ActionDropped, title(item), "KubeVirt has its own devices of this kind, or none")

@@ -14,8 +14,7 @@ import (
 func (s *system) storage(name string) error {
 	var disks []*ovf.Item
 	for i := range s.items {
-		switch s.items[i].Type {
-		case ovf.ResourceDisk, ovf.ResourceLogicalDisk:
+		if isDisk(&s.items[i]) {
 			disks = append(disks, &s.items[i])
 		}
 	}
@@ -33,7 +32,19 @@ func (s *system) storage(name string) error {
 	return nil
 }
 
-// bootOrder compares disks: those of the boot order first, then by the position of their controllers in the descriptor, then by their address.
+// isDisk reports whether an item is a disk. XenCenter writes storage extents.
+func isDisk(item *ovf.Item) bool {
+	switch item.Type {
+	case ovf.ResourceDisk, ovf.ResourceLogicalDisk:
+		return true
+	case ovf.ResourceStorageExtent, ovf.ResourceStorageVolume:
+		kind, _ := item.Resource()
+		return kind == "disk"
+	}
+	return false
+}
+
+// bootOrder compares disks: those of the boot order first, then by their controllers, then by their address.
 func (s *system) bootOrder(a, b *ovf.Item) int {
 	rank := func(item *ovf.Item) int {
 		if i := slices.Index(s.source.Hardware.BootOrder, item.InstanceID); i >= 0 {
