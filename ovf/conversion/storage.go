@@ -52,17 +52,32 @@ func (s *system) bootOrder(a, b *ovf.Item) int {
 		}
 		return len(s.source.Hardware.BootOrder)
 	}
-	controller := func(item *ovf.Item) int {
-		return slices.IndexFunc(s.items, func(other ovf.Item) bool { return other.InstanceID == item.Parent })
-	}
-	address := func(item *ovf.Item) int {
-		n, err := strconv.Atoi(item.AddressOnParent)
+	number := func(address string) int {
+		n, err := strconv.Atoi(address)
 		if err != nil {
 			return 0
 		}
 		return n
 	}
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(controller(a), controller(b)), cmp.Compare(address(a), address(b)))
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), slices.Compare(s.controller(a), s.controller(b)), cmp.Compare(number(a.AddressOnParent), number(b.AddressOnParent)))
+}
+
+// controller returns by what disks of several controllers are ordered: the position of the first controller of the same kind in the descriptor, the
+// number of the bus, and the position of the controller itself. VMware writes IDE 1 before IDE 0, and the guest boots from IDE 0.
+func (s *system) controller(disk *ovf.Item) []int {
+	at := slices.IndexFunc(s.items, func(item ovf.Item) bool { return item.InstanceID == disk.Parent })
+	if at < 0 {
+		return []int{at}
+	}
+	controller := &s.items[at]
+	first := slices.IndexFunc(s.items, func(item ovf.Item) bool {
+		return item.Type == controller.Type && (item.Type != ovf.ResourceOtherStorage || item.SubType == controller.SubType)
+	})
+	bus, err := strconv.Atoi(controller.Address)
+	if err != nil {
+		bus = 0
+	}
+	return []int{first, bus, at}
 }
 
 // volumeName returns a new name for a volume.
