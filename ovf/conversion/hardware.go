@@ -61,7 +61,8 @@ func (s *system) domain() (map[string]any, error) {
 		return nil, fmt.Errorf("it has %d bytes of memory in configuration %q; want at least 1 MiB", memory, s.configuration)
 	}
 	// The default of VMware and VirtualBox is a socket for each processor.
-	cpu := map[string]any{"cores": uint64(1), "sockets": max(processors, 1)}
+	processors = max(processors, 1)
+	cpu := map[string]any{"cores": uint64(1), "sockets": processors}
 	if cores > 1 {
 		if processors%cores == 0 {
 			cpu["cores"], cpu["sockets"] = cores, processors/cores

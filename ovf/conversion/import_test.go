@@ -146,6 +146,15 @@ func TestAdaptersAndNetworks(t *testing.T) {
 	}
 }
 
+// TestProcessorsWithoutAQuantity declares sockets of four cores, and not how many.
+func TestProcessorsWithoutAQuantity(t *testing.T) {
+	text := strings.Replace(envelope("", memory), "<rasd:VirtualQuantity>6</rasd:VirtualQuantity>", "<vmw:CoresPerSocket>4</vmw:CoresPerSocket>", 1)
+	domain := guest(t, importText(t, text, conversion.Options{}))["domain"].(map[string]any)
+	if got, _ := json.Marshal(domain["cpu"]); string(got) != `{"cores":1,"sockets":1}` {
+		t.Errorf("processors %s", got)
+	}
+}
+
 func TestMemoryOfNoUnit(t *testing.T) {
 	for amount, want := range map[string]string{"512": "512Mi", "1073741824": "1Gi"} {
 		plan := importText(t, envelope("", item(2, 4, "VirtualQuantity", amount)), conversion.Options{})
