@@ -2,6 +2,7 @@ package conversion
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +13,9 @@ import (
 // patternNetwork matches what NAME and NAMESPACE/NAME of a NetworkAttachmentDefinition consist of. It is short, because the patterns of a template have a
 // limit; KubeVirt checks the rest.
 const patternNetwork = `[a-z0-9][-./a-z0-9]*`
+
+// macAddress matches MAC addresses with colons, with the hyphens of Hyper-V, and without separators, as XenCenter writes them.
+var macAddress = regexp.MustCompile(`^([0-9A-Fa-f]{2}[:-]?){5}[0-9A-Fa-f]{2}$`)
 
 // adapters converts network adapters. The networks that they are connected to become the network of pods, a given one, or parameters.
 func (s *system) adapters() {
@@ -53,7 +57,7 @@ func (s *system) adapters() {
 			s.note(action(target), "network "+network, "NetworkAttachmentDefinition %s (bridge), for %s", target, title(item))
 		}
 		s.interfaces = append(s.interfaces, adapter)
-		if item.Address != "" && strings.Contains(item.Address, ":") {
+		if macAddress.MatchString(item.Address) {
 			s.note(ActionDropped, title(item), "its MAC address; each VirtualMachine gets one of its own")
 		}
 	}
@@ -89,22 +93,24 @@ func (s *system) network(name string, parameters map[string]string) string {
 	return parameters[name]
 }
 
-// model chooses the model of an adapter. Linux has drivers of virtio everywhere; other guests may have none.
+// modelNames are the models of KubeVirt by their names in descriptors. oVirt has numbers: https://github.com/oVirt/ovirt-engine, enumeration
+// VmInterfaceType.
+var modelNames = map[string]string{
+	"e1000": "e1000", "e1000e": "e1000e", "igb": "igb", "ne2k_pci": "ne2k_pci", "rtl8139": "rtl8139", "0": "rtl8139", "1": "rtl8139", "2": "e1000", "3": "virtio",
+}
+
+// model chooses the model of an adapter: the first one of the subtype that KubeVirt has, because a subtype can list several. Linux has drivers of
+// virtio everywhere; other guests may have none.
 func (s *system) model(item *ovf.Item) string {
-	subType := strings.ToLower(item.SubType)
-	switch {
-	case strings.Contains(subType, "virtio"):
-		return "virtio"
-	case subType == "e1000":
-		return "e1000"
-	case subType == "e1000e":
-		return "e1000e"
-	case strings.HasPrefix(subType, "pcnet"):
-		return "pcnet"
-	}
-	// oVirt has numbers: https://github.com/oVirt/ovirt-engine, enumeration VmInterfaceType.
-	if model, found := map[string]string{"0": "rtl8139", "1": "rtl8139", "2": "e1000", "3": "virtio"}[subType]; found {
-		return model
+	for _, name := range strings.Fields(strings.ToLower(item.SubType)) {
+		switch {
+		case strings.Contains(name, "virtio"):
+			return "virtio"
+		case strings.HasPrefix(name, "pcnet"):
+			return "pcnet"
+		case modelNames[name] != "":
+			return modelNames[name]
+		}
 	}
 	model := "e1000e"
 	if s.os.family == familyLinux {
