@@ -50,6 +50,7 @@ var rules = []rule{
 	match(`windows11|windows12`, familyWindows, "windows.11"),
 	match(`windows10|windows9.?64guest|windows9guest`, familyWindows, "windows.10"),
 	match(`^win|windows`, familyWindows, ""),
+	match(`oracle(enterprise)?linux|^oracle`, familyLinux, "oraclelinux"),
 	match(`rhel10|redhat10|(redhat|rhel)enterpriselinux10|enterpriselinux10`, familyLinux, "rhel.10"),
 	match(`rhel9|redhat9|enterpriselinux9`, familyLinux, "rhel.9"),
 	match(`rhel8|redhat8|enterpriselinux8`, familyLinux, "rhel.8"),
@@ -63,8 +64,7 @@ var rules = []rule{
 	match(`fedora`, familyLinux, "fedora"),
 	match(`tumbleweed`, familyLinux, "opensuse.tumbleweed"),
 	match(`opensuse`, familyLinux, "opensuse.leap"),
-	match(`sles`, familyLinux, "sles"),
-	match(`oraclelinux|^oracle`, familyLinux, "oraclelinux"),
+	match(`sles|^susele|suselinuxenterprise(server|[0-9])`, familyLinux, "sles"),
 	match(`alpine`, familyLinux, "alpine"),
 	match(`linux|centos|suse|photon|crxsys|gentoo|arch|mandr|coreos|asianux|rocky|alma`, familyLinux, "linux"),
 }
@@ -73,12 +73,14 @@ var rules = []rule{
 var cim = map[int]rule{
 	36: {family: familyLinux, preference: "linux"}, 79: {family: familyLinux, preference: "linux"}, 80: {family: familyLinux, preference: "linux"},
 	82: {family: familyLinux, preference: "opensuse.leap"}, 83: {family: familyLinux, preference: "opensuse.leap"}, 84: {family: familyLinux, preference: "sles"}, 85: {family: familyLinux, preference: "sles"},
-	93: {family: familyLinux, preference: "ubuntu"}, 94: {family: familyLinux, preference: "ubuntu"}, 95: {family: familyLinux, preference: "debian"}, 96: {family: familyLinux, preference: "debian"},
+	86: {family: familyLinux, preference: "linux"}, 87: {family: familyLinux, preference: "linux"}, 89: {family: familyLinux, preference: "linux"}, 90: {family: familyLinux, preference: "linux"}, 91: {family: familyLinux, preference: "linux"},
+	92: {family: familyLinux, preference: "linux"}, 93: {family: familyLinux, preference: "ubuntu"}, 94: {family: familyLinux, preference: "ubuntu"}, 95: {family: familyLinux, preference: "debian"}, 96: {family: familyLinux, preference: "debian"},
 	97: {family: familyLinux, preference: "linux"}, 98: {family: familyLinux, preference: "linux"}, 99: {family: familyLinux, preference: "linux"}, 100: {family: familyLinux, preference: "linux"}, 101: {family: familyLinux, preference: "linux"},
 	106: {family: familyLinux, preference: "linux"}, 107: {family: familyLinux, preference: "linux"}, 108: {family: familyLinux, preference: "oraclelinux"}, 109: {family: familyLinux, preference: "oraclelinux"},
 	58: {family: familyWindows}, 67: {family: familyWindows}, 69: {family: familyWindows}, 70: {family: familyWindows}, 71: {family: familyWindows}, 73: {family: familyWindows}, 74: {family: familyWindows},
 	76: {family: familyWindows}, 77: {family: familyWindows}, 103: {family: familyWindows}, 105: {family: familyWindows}, 111: {family: familyWindows}, 112: {family: familyWindows}, 113: {family: familyWindows},
-	114: {family: familyWindows}, 115: {family: familyWindows},
+	114: {family: familyWindows}, 115: {family: familyWindows}, 116: {family: familyWindows}, 117: {family: familyWindows}, 118: {family: familyWindows, preference: "windows.2k16"},
+	119: {family: familyWindows, preference: "windows.10"}, 120: {family: familyWindows, preference: "windows.10"},
 	// Solaris, SunOS, FreeBSD, NetBSD, GNU Hurd, Open UNIX, OpenBSD, z/OS.
 	29: {family: familyOther}, 30: {family: familyOther}, 42: {family: familyOther}, 43: {family: familyOther}, 44: {family: familyOther}, 64: {family: familyOther}, 65: {family: familyOther},
 	68: {family: familyOther}, 78: {family: familyOther}, 81: {family: familyOther},
@@ -105,6 +107,10 @@ func guestOf(os ovf.OperatingSystem) guest {
 		}
 		if rule, found := find(beside.ReplaceAllString(lower, "")); found && (i < 2 || !numbered || rule.family == byNumber.family) {
 			g.source, g.family, g.preference = text, rule.family, rule.preference
+			if i == 2 && g.preference == "" && numbered {
+				// The description names a family only, and the number a release.
+				g.preference = byNumber.preference
+			}
 			return g
 		}
 	}
