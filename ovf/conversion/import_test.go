@@ -250,19 +250,19 @@ func TestPropertiesBecomeParameters(t *testing.T) {
 		attributes string
 		want       v1beta1.Parameter
 	}{
-		"text":                     {`ovf:type="string" ovf:value="x"`, v1beta1.Parameter{Value: "x", Pattern: `[^<&"]*`}},
-		"a length":                 {`ovf:type="string" ovf:qualifiers="MinLen(2),MaxLen(9)"`, v1beta1.Parameter{Pattern: `[^<&"]{2,9}`, Required: true}},
-		"a least length":           {`ovf:type="string" ovf:qualifiers="MinLen(2)"`, v1beta1.Parameter{Pattern: `[^<&"]{2,}`, Required: true}},
-		"a length beyond RE2":      {`ovf:type="string" ovf:qualifiers="MaxLen(65535)"`, v1beta1.Parameter{Pattern: `[^<&"]*`}},
-		"a contradictory length":   {`ovf:type="string" ovf:qualifiers="MinLen(5) MaxLen(1)"`, v1beta1.Parameter{Pattern: `[^<&"]*`}},
+		"text":                     {`ovf:type="string" ovf:value="x"`, v1beta1.Parameter{Value: "x", Pattern: `[^<&"']*`}},
+		"a length":                 {`ovf:type="string" ovf:qualifiers="MinLen(2),MaxLen(9)"`, v1beta1.Parameter{Pattern: `[^<&"']{2,9}`, Required: true}},
+		"a least length":           {`ovf:type="string" ovf:qualifiers="MinLen(2)"`, v1beta1.Parameter{Pattern: `[^<&"']{2,}`, Required: true}},
+		"a length beyond RE2":      {`ovf:type="string" ovf:qualifiers="MaxLen(65535)"`, v1beta1.Parameter{Pattern: `[^<&"']*`}},
+		"a contradictory length":   {`ovf:type="string" ovf:qualifiers="MinLen(5) MaxLen(1)"`, v1beta1.Parameter{Pattern: `[^<&"']*`}},
 		"values":                   {`ovf:type="string" ovf:qualifiers='ValueMap{"a b","c,d", e}' ovf:value="c,d"`, v1beta1.Parameter{Enum: []string{"a b", "c,d", "e"}, Value: "c,d"}},
 		"values, and none":         {`ovf:type="string" ovf:qualifiers='ValueMap{"","UTC","Europe/Berlin"}' ovf:value="UTC"`, v1beta1.Parameter{Enum: []string{"UTC", "Europe/Berlin"}, Value: "UTC"}},
-		"only the empty value":     {`ovf:type="string" ovf:qualifiers='ValueMap{""}'`, v1beta1.Parameter{Pattern: `[^<&"]*`}},
+		"only the empty value":     {`ovf:type="string" ovf:qualifiers='ValueMap{""}'`, v1beta1.Parameter{Pattern: `[^<&"']*`}},
 		"one":                      {`ovf:type="boolean" ovf:value="1"`, v1beta1.Parameter{Type: "bool", Value: "true"}},
-		"two lines":                {`ovf:type="string" ovf:value="a&#10;b"`, v1beta1.Parameter{Pattern: `[^<&"]*`}},
+		"two lines":                {`ovf:type="string" ovf:value="a&#10;b"`, v1beta1.Parameter{Pattern: `[^<&"']*`}},
 		"a default of no value":    {`ovf:type="string" ovf:qualifiers='ValueMap{"a"}' ovf:value="b"`, v1beta1.Parameter{Enum: []string{"a"}}},
-		"values of XML":            {`ovf:type="string" ovf:qualifiers='ValueMap{"a&amp;b"}'`, v1beta1.Parameter{Pattern: `[^<&"]*`}},
-		"a default of XML":         {`ovf:type="string" ovf:value="a&lt;b"`, v1beta1.Parameter{Pattern: `[^<&"]*`}},
+		"values of XML":            {`ovf:type="string" ovf:qualifiers='ValueMap{"a&amp;b"}'`, v1beta1.Parameter{Pattern: `[^<&"']*`}},
+		"a default of XML":         {`ovf:type="string" ovf:value="a&lt;b"`, v1beta1.Parameter{Pattern: `[^<&"']*`}},
 		"true":                     {`ovf:type="boolean" ovf:value="True"`, v1beta1.Parameter{Type: "bool", Value: "true"}},
 		"neither true nor false":   {`ovf:type="boolean" ovf:value="maybe"`, v1beta1.Parameter{Type: "bool", Value: "false"}},
 		"a small integer":          {`ovf:type="uint8" ovf:value="255"`, v1beta1.Parameter{Type: "int", Minimum: one(0), Maximum: one(255), Value: "255"}},
@@ -274,11 +274,11 @@ func TestPropertiesBecomeParameters(t *testing.T) {
 		"an empty range":           {`ovf:type="uint8" ovf:qualifiers="MinValue(9) MaxValue(1)"`, v1beta1.Parameter{Type: "int"}},
 		"integers beyond the type": {`ovf:type="uint8" ovf:qualifiers='ValueMap{"01","2","2","300"}'`, v1beta1.Parameter{Type: "int", Minimum: one(0), Maximum: one(255), Enum: []string{"2"}}},
 		"a password of a number":   {`ovf:type="real32" ovf:password="true"`, v1beta1.Parameter{Pattern: `-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?`, Sensitive: true}},
-		"a very long password":     {`ovf:type="password" ovf:qualifiers="MinLen(300)"`, v1beta1.Parameter{Pattern: `[^<&"]{300,}`, Required: true, Sensitive: true}},
+		"a very long password":     {`ovf:type="password" ovf:qualifiers="MinLen(300)"`, v1beta1.Parameter{Pattern: `[^<&"']{300,}`, Required: true, Sensitive: true}},
 		"a number":                 {`ovf:type="real32" ovf:value="-1.5e3"`, v1beta1.Parameter{Pattern: `-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?`, Value: "-1.5e3"}},
-		"a password":               {`ovf:type="string" ovf:password="true" ovf:value="secret"`, v1beta1.Parameter{Pattern: `[^<&"]*`, Sensitive: true, Generate: "expression", From: "[a-zA-Z0-9]{20}"}},
-		"a short password":         {`ovf:type="password" ovf:qualifiers="MaxLen(8)"`, v1beta1.Parameter{Pattern: `[^<&"]{0,8}`, Sensitive: true, Generate: "expression", From: "[a-zA-Z0-9]{8}"}},
-		"a long password":          {`ovf:type="password" ovf:qualifiers="MinLen(30)"`, v1beta1.Parameter{Pattern: `[^<&"]{30,}`, Required: true, Sensitive: true, Generate: "expression", From: "[a-zA-Z0-9]{30}"}},
+		"a password":               {`ovf:type="string" ovf:password="true" ovf:value="secret"`, v1beta1.Parameter{Pattern: `[^<&"']*`, Sensitive: true, Generate: "expression", From: "[a-zA-Z0-9]{20}"}},
+		"a short password":         {`ovf:type="password" ovf:qualifiers="MaxLen(8)"`, v1beta1.Parameter{Pattern: `[^<&"']{0,8}`, Sensitive: true, Generate: "expression", From: "[a-zA-Z0-9]{8}"}},
+		"a long password":          {`ovf:type="password" ovf:qualifiers="MinLen(30)"`, v1beta1.Parameter{Pattern: `[^<&"']{30,}`, Required: true, Sensitive: true, Generate: "expression", From: "[a-zA-Z0-9]{30}"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := importText(t, envelope(`<ProductSection><Property ovf:key="p-1" ovf:userConfigurable="true" `+tc.attributes+`/></ProductSection>`, memory), conversion.Options{})
@@ -305,7 +305,7 @@ func TestLargestPatterns(t *testing.T) {
 	if n := len(plan.Template.Spec.Parameters); n != 256 {
 		t.Errorf("%d parameters", n)
 	}
-	if pattern := plan.Template.Spec.Parameters[2].Pattern; pattern != `[^<&"]*` {
+	if pattern := plan.Template.Spec.Parameters[2].Pattern; pattern != `[^<&"']*` {
 		t.Errorf("the pattern of b is %s", pattern)
 	}
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/vmstencil/stencil/ovf"
 )
 
-// unsafeInXML are the characters that an attribute in ovf-env.xml cannot contain as they are. Values of parameters are inserted as they are.
-const unsafeInXML = `<&"`
+// unsafeInXML are the characters that an attribute in ovf-env.xml cannot contain as they are. Values of parameters are inserted as they are. The
+// template engine excludes both quotes.
+const unsafeInXML = `<&"'`
 
 const (
 	// maxEnum is the maximum number of values of a parameter.
@@ -243,7 +244,7 @@ type qualifiers struct {
 
 var (
 	qualifier = regexp.MustCompile(`(\w+)\s*(?:\(([^()]*)\)|\{((?:[^{}"]|"[^"]*")*)\})?`)
-	listed    = regexp.MustCompile(`"([^"]*)"|([^\s,"]+)`)
+	listed    = regexp.MustCompile(`"([^"]*)"|'([^']*)'|([^\s,"]+)`)
 )
 
 func parseQualifiers(text string) qualifiers {
@@ -262,9 +263,11 @@ func parseQualifiers(text string) qualifiers {
 			into = &q.maximum
 		case "ValueMap":
 			for _, value := range listed.FindAllStringSubmatch(match[3], -1) {
-				q.values = append(q.values, value[1]+value[2])
+				q.values = append(q.values, value[1]+value[2]+value[3])
 			}
-			continue
+			if match[3] != "" {
+				continue
+			}
 		}
 		if into == nil || err != nil {
 			q.unknown = strings.TrimSpace(q.unknown + " " + match[0])
