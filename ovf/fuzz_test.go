@@ -12,7 +12,7 @@ import (
 
 // FuzzDecode checks that what is accepted can be written, is read again as the same, and that every system selects items in every configuration.
 func FuzzDecode(f *testing.F) {
-	for _, file := range descriptors(f) {
+	for _, file := range append(descriptors(f), corpus(f)...) {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			f.Fatal(err)

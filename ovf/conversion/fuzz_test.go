@@ -16,7 +16,11 @@ func FuzzImport(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, file := range files {
+	styles, err := filepath.Glob(filepath.Join(corpus, "*.ovf"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range append(files, styles...) {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			f.Fatal(err)
