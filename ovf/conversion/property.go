@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/ovf"
@@ -142,7 +143,9 @@ func (s *system) text(p *property, declared *v1beta1.Parameter, q qualifiers) {
 	}
 	// The empty value is that of a parameter that is not given.
 	values := slices.DeleteFunc(slices.Clone(q.values), func(v string) bool { return v == "" })
-	if len(values) > 0 && len(values) <= maxEnum && !slices.ContainsFunc(values, func(v string) bool { return len(v) > 1024 || strings.ContainsAny(v, unsafeInXML) }) {
+	if len(values) > 0 && len(values) <= maxEnum && !slices.ContainsFunc(values, func(v string) bool {
+		return len(v) > 1024 || strings.ContainsAny(v, unsafeInXML) || strings.ContainsFunc(v, excluded)
+	}) {
 		for _, value := range values {
 			if !slices.Contains(declared.Enum, value) {
 				declared.Enum = append(declared.Enum, value)
@@ -151,7 +154,7 @@ func (s *system) text(p *property, declared *v1beta1.Parameter, q qualifiers) {
 		return
 	}
 	if len(q.values) > 0 {
-		s.note(ActionWarning, "property "+p.key, "its list of values is not checked: there is none but the empty one, or one is too long, or contains one of %s", unsafeInXML)
+		s.note(ActionWarning, "property "+p.key, "its list of values is not checked: there is none but the empty one, or one is too long, or contains a control character or one of %s", unsafeInXML)
 	}
 	least, most := int64(0), int64(-1)
 	if q.minLength != nil {
@@ -210,10 +213,16 @@ func (s *system) defaults(p *property, declared *v1beta1.Parameter) {
 		if strings.Contains(declared.Value, "\n") {
 			s.note(ActionWarning, "property "+p.key, "its default has a line break, which the value of a parameter here cannot have, and is dropped")
 		} else {
-			s.note(ActionWarning, "property "+p.key, "its default %.64q does not satisfy its declaration, or contains one of %s, and is dropped", declared.Value, unsafeInXML)
+			s.note(ActionWarning, "property "+p.key, "its default %.64q does not satisfy its declaration, or contains a control character or one of %s, and is dropped", declared.Value, unsafeInXML)
 		}
 		declared.Value = ""
 	}
+}
+
+// excluded reports whether the template engine accepts a character in no value, or in no attribute of XML: control characters other than a tab,
+// separators of lines and paragraphs, noncharacters of Unicode, and byte order marks.
+func excluded(r rune) bool {
+	return unicode.IsControl(r) && r != '\t' || r == '\u2028' || r == '\u2029' || r == '\ufeff' || r&0xFFFE == 0xFFFE || r >= 0xFDD0 && r <= 0xFDEF
 }
 
 // acceptable reports whether a declaration accepts its default.
@@ -224,7 +233,7 @@ func acceptable(p *v1beta1.Parameter) bool {
 			return false
 		}
 	}
-	if len(p.Enum) > 0 && !slices.Contains(p.Enum, p.Value) || strings.ContainsFunc(p.Value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+	if len(p.Enum) > 0 && !slices.Contains(p.Enum, p.Value) || strings.ContainsFunc(p.Value, excluded) {
 		return false
 	}
 	if p.Pattern == "" {
