@@ -272,7 +272,8 @@ func describeSystem(t *testing.T, plan *conversion.SystemPlan) *expectedSystem {
 			continue
 		}
 		got.Parameters = append(got.Parameters, expectedParameter{
-			Name: p.Name, Default: p.Value, Required: p.Required, Sensitive: p.Sensitive, Generated: p.Generate != "", Type: string(p.Type), Enum: p.Enum, Minimum: p.Minimum, Maximum: p.Maximum,
+			Name: p.Name, Default: p.Value, Required: p.Required, Sensitive: p.Sensitive, Generated: p.Generate != "",
+			Type: string(p.Type), Enum: p.Enum, Minimum: p.Minimum, Maximum: p.Maximum,
 		})
 	}
 	return got

@@ -73,8 +73,9 @@ var rules = []rule{
 var cim = map[int]rule{
 	36: {family: familyLinux, preference: "linux"}, 79: {family: familyLinux, preference: "linux"}, 80: {family: familyLinux, preference: "linux"},
 	82: {family: familyLinux, preference: "opensuse.leap"}, 83: {family: familyLinux, preference: "opensuse.leap"}, 84: {family: familyLinux, preference: "sles"}, 85: {family: familyLinux, preference: "sles"},
-	86: {family: familyLinux, preference: "linux"}, 87: {family: familyLinux, preference: "linux"}, 89: {family: familyLinux, preference: "linux"}, 90: {family: familyLinux, preference: "linux"}, 91: {family: familyLinux, preference: "linux"},
-	92: {family: familyLinux, preference: "linux"}, 93: {family: familyLinux, preference: "ubuntu"}, 94: {family: familyLinux, preference: "ubuntu"}, 95: {family: familyLinux, preference: "debian"}, 96: {family: familyLinux, preference: "debian"},
+	86: {family: familyLinux, preference: "linux"}, 87: {family: familyLinux, preference: "linux"}, 89: {family: familyLinux, preference: "linux"},
+	90: {family: familyLinux, preference: "linux"}, 91: {family: familyLinux, preference: "linux"}, 92: {family: familyLinux, preference: "linux"},
+	93: {family: familyLinux, preference: "ubuntu"}, 94: {family: familyLinux, preference: "ubuntu"}, 95: {family: familyLinux, preference: "debian"}, 96: {family: familyLinux, preference: "debian"},
 	97: {family: familyLinux, preference: "linux"}, 98: {family: familyLinux, preference: "linux"}, 99: {family: familyLinux, preference: "linux"}, 100: {family: familyLinux, preference: "linux"}, 101: {family: familyLinux, preference: "linux"},
 	106: {family: familyLinux, preference: "linux"}, 107: {family: familyLinux, preference: "linux"}, 108: {family: familyLinux, preference: "oraclelinux"}, 109: {family: familyLinux, preference: "oraclelinux"},
 	58: {family: familyWindows}, 67: {family: familyWindows}, 69: {family: familyWindows}, 70: {family: familyWindows}, 71: {family: familyWindows}, 73: {family: familyWindows}, 74: {family: familyWindows},

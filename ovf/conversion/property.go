@@ -16,6 +16,9 @@ import (
 // template engine excludes both quotes.
 const unsafeInXML = `<&"'`
 
+// notInXML describes them and other excluded characters in notes.
+const notInXML = "a control character or one of " + unsafeInXML
+
 const (
 	// maxEnum is the maximum number of values of a parameter.
 	maxEnum = 256
@@ -154,7 +157,7 @@ func (s *system) text(p *property, declared *v1beta1.Parameter, q qualifiers) {
 		return
 	}
 	if len(q.values) > 0 {
-		s.note(ActionWarning, "property "+p.key, "its list of values is not checked: there is none but the empty one, or one is too long, or contains a control character or one of %s", unsafeInXML)
+		s.note(ActionWarning, "property "+p.key, "its list of values is not checked: there is none but the empty one, or one is too long, or contains %s", notInXML)
 	}
 	least, most := int64(0), int64(-1)
 	if q.minLength != nil {
@@ -213,7 +216,7 @@ func (s *system) defaults(p *property, declared *v1beta1.Parameter) {
 		if strings.Contains(declared.Value, "\n") {
 			s.note(ActionWarning, "property "+p.key, "its default has a line break, which the value of a parameter here cannot have, and is dropped")
 		} else {
-			s.note(ActionWarning, "property "+p.key, "its default %.64q does not satisfy its declaration, or contains a control character or one of %s, and is dropped", declared.Value, unsafeInXML)
+			s.note(ActionWarning, "property "+p.key, "its default %.64q does not satisfy its declaration, or contains %s, and is dropped", declared.Value, notInXML)
 		}
 		declared.Value = ""
 	}
