@@ -296,7 +296,7 @@ func (c creation) finish(p *mutation.Patch, compiled *template.Compiled, base re
 	if left, disclaimed := disclaim(c.object.Metadata["managedFields"], changed); disclaimed {
 		p.Set(mutation.Pointer{"metadata", "managedFields"}, left)
 	}
-	return result{patch: p, warnings: machine.UnusedWarnings(compiled, explicit), loans: c.borrowed(compiled, base.Spec, name, explicit)}
+	return result{patch: p, warnings: slices.Concat(machine.UnusedWarnings(compiled, explicit), machine.MisspeltWarnings(c.object.Annotations)), loans: c.borrowed(compiled, base.Spec, name, explicit)}
 }
 
 // finalName determines the name if the request leaves it to the template.
