@@ -245,6 +245,14 @@ var clustered = map[string]struct {
 		"GET " + vmAt + "/web-1": {tuned("2")}, "POST " + reviewsAt: {may, mayNot},
 		"PATCH " + vmAt + "/web-1": {respondWithError(403, "Forbidden", `admission webhook "render.template.kubevirt.io" denied the request: user "ada" may not use template golden/web`)},
 	}},
+	"explain a change, of another namespace": {line: "explain shop/web-1 -p CORES=2", answers: map[string][]string{
+		"GET " + vmAt + "/web-1": {tuned("2")}, "POST " + reviewsAt: {may}, "PATCH " + vmAt + "/web-1": {tuned("2")},
+	}},
+	"explain a change, of two namespaces": {line: "explain shop/web-1 -n golden -p CORES=2"},
+	"unpin, of another namespace": {line: "defaults unpin shop/web-1 --confirm", answers: map[string][]string{
+		"GET " + vmAt + "/web-1": {pinned}, "PUT " + vmAt + "/web-1": {pinned},
+	}},
+	"image, of two namespaces":              {line: "image pin golden/fedora sha256:1 -n shop"},
 	"explain a change, no VM":               {line: "explain web-1 -n shop -p CORES=4"},
 	"explain a change, not from a template": {line: "explain web-1 -n shop -p CORES=4", answers: map[string][]string{"GET " + vmAt + "/web-1": {pinned}}},
 	"explain a change, no parameter":        {line: "explain web-1 -n shop"},

@@ -82,6 +82,9 @@ func TestCreate(t *testing.T) {
 		"create, no terminal":            {line: "create -f - -n shop", stdin: asking},
 		"create, a dry run":              {line: "create -f - --dry-run=client -o name -p NAME=web -p CORES=1 -p TIER=front -p LOUD=false --params-file values/password.env", stdin: asking},
 		"create, in the cluster":         {line: "create golden/web -p NAME=web-1 --target-namespace shop", answers: map[string][]string{"POST " + created: {made}}},
+		"create, in the namespace of -n": {line: "create golden/web -n shop -p NAME=web-1", answers: map[string][]string{"POST " + created: {made}}},
+		"create, beside the template":    {line: "create web -n golden -p NAME=web-1", answers: map[string][]string{"POST " + created: {made}}},
+		"create, away from the template": {line: "create web -n golden --target-namespace shop -p NAME=web-1", answers: map[string][]string{"POST " + created: {made}}},
 		"create, a rehearsal":            {line: "create golden/web -p NAME=web-1 --dry-run=server -o yaml", answers: map[string][]string{"POST " + created: {made}}},
 		"create, asked in a cluster":     {line: "create golden/web", typed: []string{"web-1"}, answers: map[string][]string{"GET " + templateAt: {"FILE templates/web.yaml"}, "POST " + created: {made}}},
 		"create, may not be read":        {line: "create golden/web", typed: []string{"unasked"}, answers: map[string][]string{"GET " + templateAt: {respondWithError(403, "Forbidden", "ada cannot get it")}, "POST " + created: {respondWithError(422, "Invalid", "NAME is missing")}}},
@@ -178,7 +181,7 @@ func TestCreateOnATerminal(t *testing.T) {
 	answer("NAME: ", "web-b")
 	answer("PASSWORD: ", "hunter2-hunter2")
 	answer("COLOUR: ", "2")
-	expect("virtualmachine.kubevirt.io/web-b created")
+	expect("virtualmachine.kubevirt.io shop/web-b created")
 	select {
 	case code := <-ended:
 		if code != cli.ExitOK {

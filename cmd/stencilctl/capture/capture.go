@@ -3,6 +3,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,8 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "capture [NAMESPACE/]VM",
 		Short: "Create a template from a VirtualMachine",
-		Long: `Create a template from a VirtualMachine: create a VirtualMachineTemplateRequest in the namespace of the new template.
+		Long: `Create a template from a VirtualMachine: create a VirtualMachineTemplateRequest in the namespace of the new template, which is that of -n, or of
+the context. NAMESPACE/VM is a VirtualMachine of another one.
 
 With --wait every change of its conditions is printed until it is ready, has failed, or the timeout is over; the request goes
 on when this command ends. It takes the permission to create virtualmachinetemplaterequests, and, when the VirtualMachine is
@@ -157,7 +159,7 @@ func (c *capturing) request(vm machine.Reference, namespace string, objects []an
 func (c *capturing) follow(ctx context.Context, client *cluster.Client, created map[string]any) (map[string]any, error) {
 	metadata, _ := created["metadata"].(map[string]any)
 	namespace, name := machine.StringAt(metadata, "namespace"), machine.StringAt(metadata, "name")
-	fmt.Fprintf(c.streams.Err, "%s created\n", qualified(name))
+	fmt.Fprintf(c.streams.Err, "%s created\n", cli.Placed(requestResource, namespace, name))
 	reported := cluster.Reported{}
 	var state map[string]any
 	err := c.following.Follow(ctx, c.streams, qualified(name), func() (done bool, err error) {
@@ -200,9 +202,13 @@ func (c *capturing) report(object map[string]any, reported cluster.Reported) (ma
 	}
 }
 
-func qualified(name string) string {
-	return "virtualmachinetemplaterequest.template.kubevirt.io/" + name
-}
+// Resources in messages.
+const (
+	requestResource  = "virtualmachinetemplaterequest.template.kubevirt.io"
+	templateResource = "virtualmachinetemplate.template.kubevirt.io"
+)
+
+func qualified(name string) string { return requestResource + "/" + name }
 
 // print prints the request, or the template that it created.
 func (c *capturing) print(object map[string]any, did string) error {
@@ -210,19 +216,16 @@ func (c *capturing) print(object map[string]any, did string) error {
 	if err := templates.Decode(object, &request); err != nil {
 		return cli.Cluster(fmt.Errorf("reading the request: %w", err))
 	}
-	name := qualified(request.Name)
-	if request.Name == "" {
-		name = qualified(request.GenerateName)
-	}
+	resource, name := requestResource, cmp.Or(request.Name, request.GenerateName)
 	if made := request.Status.TemplateRef; made != nil {
-		name = "virtualmachinetemplate.template.kubevirt.io/" + made.Name
+		resource, name = templateResource, made.Name
 	}
 	switch {
 	case c.format.Is(cli.Name):
-		fmt.Fprintln(c.streams.Out, name)
+		fmt.Fprintln(c.streams.Out, resource+"/"+name)
 		return nil
 	case c.format.Is(cli.Table):
-		fmt.Fprintf(c.streams.Out, "%s %s\n", name, did)
+		fmt.Fprintf(c.streams.Out, "%s %s\n", cli.Placed(resource, request.Namespace, name), did)
 		return nil
 	default:
 		return c.format.Write(c.streams.Out, object)

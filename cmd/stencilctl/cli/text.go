@@ -26,3 +26,11 @@ func Columns(w io.Writer, rows ...[]string) error {
 	}
 	return nil
 }
+
+// Placed names an object in messages by its resource, namespace and name. A name alone would not say where a command has created it.
+func Placed(resource, namespace, name string) string {
+	if namespace == "" {
+		return resource + "/" + name
+	}
+	return resource + " " + namespace + "/" + name
+}

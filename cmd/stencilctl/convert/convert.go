@@ -142,12 +142,16 @@ func (c *converting) stored(ctx context.Context, names []string) ([]input, error
 	}
 	var inputs []input
 	for _, name := range names {
-		object, err := client.Get(ctx, templates, client.Namespace, name)
+		at, err := c.cluster.Existing("Template", name, client.Namespace)
 		if err != nil {
-			return nil, cluster.Failed("reading Template "+name, err)
+			return nil, err
+		}
+		object, err := client.Get(ctx, templates, at.Namespace, at.Name)
+		if err != nil {
+			return nil, cluster.Failed("reading Template "+at.String(), err)
 		}
 		if object == nil {
-			return nil, cli.Cluster(fmt.Errorf("there is no Template %s in namespace %s", name, client.Namespace))
+			return nil, cli.Cluster(fmt.Errorf("there is no Template %s in namespace %s", at.Name, at.Namespace))
 		}
 		// The client does not return the type of the object; it is that of the request.
 		object["apiVersion"], object["kind"] = templates.GroupVersion().String(), openshift.Kind

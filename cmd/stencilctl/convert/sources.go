@@ -183,12 +183,16 @@ func (c *converting) templates(ctx context.Context, client *cluster.Client, name
 		return client.List(ctx, cluster.VirtualMachineTemplate, "", visit)
 	}
 	for _, name := range names {
-		object, err := client.Get(ctx, cluster.VirtualMachineTemplate, client.Namespace, name)
+		at, err := c.cluster.Existing("template", name, client.Namespace)
+		if err != nil {
+			return err
+		}
+		object, err := client.Get(ctx, cluster.VirtualMachineTemplate, at.Namespace, at.Name)
 		switch {
 		case err != nil:
-			return cluster.Failed("reading template "+name, err)
+			return cluster.Failed("reading template "+at.String(), err)
 		case object == nil:
-			return cli.Cluster(fmt.Errorf("there is no template %s in namespace %s", name, client.Namespace))
+			return cli.Cluster(fmt.Errorf("there is no template %s in namespace %s", at.Name, at.Namespace))
 		}
 		if err := visit(object); err != nil {
 			return err

@@ -115,12 +115,16 @@ func (p *pinning) selected(ctx context.Context, names []string) ([]map[string]an
 		return list, err
 	}
 	for _, name := range names {
-		vm, err := p.client.Get(ctx, virtualMachines, p.client.Namespace, name)
+		at, err := p.cluster.Existing("VirtualMachine", name, p.client.Namespace)
 		if err != nil {
-			return nil, cluster.Failed("reading VirtualMachine "+name, err)
+			return nil, err
+		}
+		vm, err := p.client.Get(ctx, virtualMachines, at.Namespace, at.Name)
+		if err != nil {
+			return nil, cluster.Failed("reading VirtualMachine "+at.String(), err)
 		}
 		if vm == nil {
-			p.skip(p.client.Namespace+"/"+name, errors.New("there is none"))
+			p.skip(at.String(), errors.New("there is none"))
 			continue
 		}
 		list = append(list, vm)

@@ -32,7 +32,7 @@ type differing struct {
 func NewCommand(streams cli.Streams) *cobra.Command {
 	d := differing{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.YAML)}
 	command := &cobra.Command{
-		Use:   "diff [VM | -f FILE] [-t FILE]",
+		Use:   "diff [[NAMESPACE/]VM | -f FILE] [-t FILE]",
 		Short: "Show the differences between a VirtualMachine and its template",
 		Long: `Show the differences between a VirtualMachine and its template.
 
@@ -156,12 +156,16 @@ func (d *differing) vm(ctx context.Context, reader *source.Reader, names []strin
 	if err != nil {
 		return nil, err
 	}
-	vm, err := client.Get(ctx, cluster.VirtualMachines, client.Namespace, names[0])
+	at, err := d.cluster.Existing("VirtualMachine", names[0], client.Namespace)
 	if err != nil {
-		return nil, cluster.Failed("reading VirtualMachine "+names[0], err)
+		return nil, err
+	}
+	vm, err := client.Get(ctx, cluster.VirtualMachines, at.Namespace, at.Name)
+	if err != nil {
+		return nil, cluster.Failed("reading VirtualMachine "+at.String(), err)
 	}
 	if vm == nil {
-		return nil, cli.Cluster(fmt.Errorf("there is no VirtualMachine %s in namespace %s", names[0], client.Namespace))
+		return nil, cli.Cluster(fmt.Errorf("there is no VirtualMachine %s in namespace %s", at.Name, at.Namespace))
 	}
 	return vm, nil
 }

@@ -43,8 +43,12 @@ func (e *explaining) changed(ctx context.Context, client *cluster.Client, name s
 	if err != nil {
 		return err
 	}
-	found.VM = client.Namespace + "/" + name
-	stored, err := client.Get(ctx, cluster.VirtualMachines, client.Namespace, name)
+	at, err := e.cluster.Existing("VirtualMachine", name, client.Namespace)
+	if err != nil {
+		return err
+	}
+	found.VM = at.String()
+	stored, err := client.Get(ctx, cluster.VirtualMachines, at.Namespace, at.Name)
 	if err != nil {
 		return cluster.Failed("reading VirtualMachine "+found.VM, err)
 	}
@@ -56,9 +60,9 @@ func (e *explaining) changed(ctx context.Context, client *cluster.Client, name s
 		return cli.Cluster(fmt.Errorf("VirtualMachine %s is not made from a template", found.VM))
 	}
 	found.Update = true
-	x := examination{client: client, namespace: client.Namespace, report: found}
+	x := examination{client: client, namespace: at.Namespace, report: found}
 	if err := x.permission(ctx, "you may change VirtualMachine "+found.VM, access{
-		Group: "kubevirt.io", Resource: "virtualmachines", Verb: "patch", Namespace: client.Namespace, Name: name,
+		Group: "kubevirt.io", Resource: "virtualmachines", Verb: "patch", Namespace: at.Namespace, Name: at.Name,
 	}); err != nil {
 		return err
 	}
@@ -71,7 +75,7 @@ func (e *explaining) changed(ctx context.Context, client *cluster.Client, name s
 		return err
 	}
 	patch := map[string]any{"metadata": map[string]any{"annotations": set, "resourceVersion": vm.Metadata["resourceVersion"]}}
-	after, err := client.Patch(ctx, cluster.VirtualMachines, client.Namespace, name, patch, cluster.Written{DryRun: true})
+	after, err := client.Patch(ctx, cluster.VirtualMachines, at.Namespace, at.Name, patch, cluster.Written{DryRun: true})
 	if denial, denied := cluster.RefusalOf(err); denied {
 		found.Refusal = explainRefusal(denial)
 		return nil

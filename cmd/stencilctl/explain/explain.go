@@ -26,7 +26,7 @@ type explaining struct {
 func NewCommand(streams cli.Streams) *cobra.Command {
 	e := explaining{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.YAML)}
 	command := &cobra.Command{
-		Use:   "explain -f FILE | NAME -p PARAMETER=VALUE",
+		Use:   "explain -f FILE | [NAMESPACE/]NAME -p PARAMETER=VALUE",
 		Short: "Explain whether a VirtualMachine would be created or changed, and why",
 		Long: `Explain whether a VirtualMachine would be created, and why. With NAME, explain what new values of its mutable parameters would
 change in a VirtualMachine that exists.

@@ -129,7 +129,7 @@ func (a *adding) run(ctx context.Context, name string) error {
 	if !a.following.wait || a.dryRun.Client() || a.dryRun.Server() {
 		return a.print(object, "created"+a.dryRun.Suffix())
 	}
-	fmt.Fprintf(a.streams.Err, "%s created\n", qualified(a.at.Name))
+	fmt.Fprintf(a.streams.Err, "%s created\n", cli.Placed(resourceName, a.at.Namespace, a.at.Name))
 	image, err := decode(object)
 	if err != nil {
 		return err
@@ -230,7 +230,7 @@ func (a *adding) print(object map[string]any, did string) error {
 		fmt.Fprintln(a.streams.Out, qualified(a.at.Name))
 		return nil
 	case a.format.Is(cli.Table):
-		a.did("%s", did)
+		fmt.Fprintf(a.streams.Out, "%s %s\n", cli.Placed(resourceName, a.at.Namespace, a.at.Name), did)
 		return nil
 	}
 	delete(machine.MapAt(object, "metadata"), "managedFields")

@@ -93,13 +93,9 @@ func (t *target) connect(name string) (err error) {
 }
 
 // parse reads the name of the GoldenImage: NAME, in a namespace, or NAMESPACE/NAME.
-func (t *target) parse(name, namespace string) error {
-	at, errs := machine.ParseReference(name, namespace)
-	if len(errs) > 0 {
-		return cli.Usage(fmt.Errorf("%q is no name of a GoldenImage, want NAME or NAMESPACE/NAME", name))
-	}
-	t.at = at
-	return nil
+func (t *target) parse(name, namespace string) (err error) {
+	t.at, err = t.cluster.Existing("GoldenImage", name, namespace)
+	return err
 }
 
 // open is connect and get.
@@ -140,7 +136,10 @@ func (t *target) did(what string, arguments ...any) {
 	fmt.Fprintf(t.streams.Out, "%s %s\n", qualified(t.at.Name), fmt.Sprintf(what, arguments...))
 }
 
-func qualified(name string) string { return "goldenimage." + v1alpha1.GroupName + "/" + name }
+// resourceName is the resource in messages.
+const resourceName = "goldenimage." + v1alpha1.GroupName
+
+func qualified(name string) string { return resourceName + "/" + name }
 
 func decode(object map[string]any) (*v1alpha1.GoldenImage, error) {
 	image := &v1alpha1.GoldenImage{}

@@ -19,16 +19,19 @@ func NewCreate(streams cli.Streams) *cobra.Command {
 		format: cli.NewFormat(cli.Table, cli.YAML, cli.JSON, cli.Name), dryRun: &cli.DryRun{},
 	}
 	command := &cobra.Command{
-		Use:   "create [NAME | FILE.yaml | -f FILE]",
+		Use:   "create [NAME | NAMESPACE/NAME | FILE.yaml | -f FILE]",
 		Short: "Create a VirtualMachine from a template",
 		Long: `Create a VirtualMachine from a template.
+
+It is created in the namespace of -n, or of the context: NAMESPACE/NAME is a template of another one. NAME is a template of the namespace of
+-n, and --target-namespace then puts the VirtualMachine into another one. The output has the NAMESPACE/NAME of what was created.
 
 From a template of the cluster the cluster creates it, which takes the permission to create virtualmachinetemplates/create and
 none on VirtualMachines. From a template in a file, or with --local, it is rendered here and created with your rights.
 
 On a terminal the command prompts for the parameters that need a value; for a template of the cluster that takes permission to get
 it. Otherwise missing values are an error.`,
-		Example: `  stencilctl create fedora -n golden --target-namespace team-a -p NAME=web-1
+		Example: `  stencilctl create golden/fedora -n team-a -p NAME=web-1
   stencilctl create -f windows.yaml -n team-a`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, names []string) error { return p.runCreate(command.Context(), names) },

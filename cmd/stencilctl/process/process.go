@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func (p *processing) register(command *cobra.Command) {
 	flags.StringVar(&p.valuesFile, "params-file", "", "file with values of parameters: YAML, JSON, or lines NAME=VALUE")
 	flags.BoolVar(&p.local, "local", false, "render a template of the cluster here; needs the permission to get it")
 	flags.BoolVar(&p.reference, "reference", true, "let a VirtualMachine that is rendered here refer to its template; one that is created from a file never does")
-	flags.StringVar(&p.target, "target-namespace", "", "namespace of the VirtualMachine (default that of the template)")
+	flags.StringVar(&p.target, "target-namespace", "", "namespace of the VirtualMachine (default that of -n, or of the context)")
 	p.cluster.Register(flags)
 	p.format.Register(command, "output", "o")
 	command.ValidArgsFunction = p.cluster.CompleteNames(cluster.VirtualMachineTemplate, false)
@@ -58,7 +59,7 @@ func (p *processing) register(command *cobra.Command) {
 func NewProcess(streams cli.Streams) *cobra.Command {
 	p := processing{streams: streams, format: cli.NewFormat(cli.YAML, cli.JSON, cli.Table, cli.Name), dryRun: &cli.DryRun{}}
 	command := &cobra.Command{
-		Use:   "process [NAME | FILE.yaml | -f FILE]",
+		Use:   "process [NAME | NAMESPACE/NAME | FILE.yaml | -f FILE]",
 		Short: "Print the VirtualMachine that a template makes",
 		Long: `Print the VirtualMachine that a template makes. It goes to the standard output, the template's message to standard error.
 If the template has other objects, they are printed as well: YAML and JSON are a List with the VirtualMachine first.
@@ -66,15 +67,18 @@ If the template has other objects, they are printed as well: YAML and JSON are a
 A template of the cluster is processed there, which takes the permission to create virtualmachinetemplates/process, and none
 to read the template. With --local it is read, and rendered here. A template in a file is rendered here and needs no cluster.
 
+The VirtualMachine is in the namespace of -n, or of the context: NAMESPACE/NAME is a template of another one. NAME is a template of the
+namespace of -n, and --target-namespace then puts the VirtualMachine into another one.
+
 The VirtualMachine refers to its template if you may use it, so that it can be created where approvals require a template. One that is
 rendered from a file does if the file, or -n, has the namespace of the template; --reference=false is for a template that the cluster does
 not have.
 
 With --explain, the decisions of approvals, policies and every other admission are printed instead, as they would be if you
 created the VirtualMachine now. Nothing is stored. The exit code is 1 when anything denies.`,
-		Example: `  stencilctl process fedora -n golden -p NAME=web-1 -p INSTANCETYPE=u1.large
+		Example: `  stencilctl process golden/fedora -n team-a -p NAME=web-1 -p INSTANCETYPE=u1.large
   stencilctl process -f fedora.yaml --params-file values.yaml -o json
-  stencilctl process fedora -n golden -p NAME=web-1 --target-namespace team-a --explain
+  stencilctl process golden/fedora -n team-a -p NAME=web-1 --explain
   stencilctl process -f fedora.yaml --print-params`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, names []string) error {
@@ -95,6 +99,8 @@ type result struct {
 	// objects are the other objects of the template.
 	objects []any
 	message string
+	// namespace is where the VirtualMachine is, or would be, created.
+	namespace string
 	// decisions are set when they were requested.
 	decisions []any
 }
@@ -229,29 +235,24 @@ func (p *processing) locally(ctx context.Context, name string, t *templates.Temp
 		return nil, cli.Usage(fmt.Errorf("the VirtualMachine does not satisfy the rules that come with it:\n  %s", strings.Join(violations, "\n  ")))
 	}
 	made := &result{vm: vm, objects: rendered.Objects, message: rendered.Message}
-	metadata := metadataOf(vm)
-	namespace := machine.StringAt(metadata, "namespace")
-	switch {
-	case p.target == "":
-	case namespace != "" && namespace != p.target:
-		return nil, cli.Usage(fmt.Errorf("--target-namespace %s: the parameters put the VirtualMachine into namespace %s", p.target, namespace))
-	default:
-		namespace = p.target
-		for _, object := range made.all() {
-			metadataOf(object)["namespace"] = namespace
-		}
+	if err := p.put(name, made); err != nil {
+		return nil, err
 	}
-	if !p.create || p.dryRun.Client() {
+	if made.namespace = machine.StringAt(metadataOf(vm), "namespace"); !p.create || p.dryRun.Client() && made.namespace != "" {
 		return made, nil
 	}
 	client, err := p.cluster.Client(p.streams.Err)
-	if err != nil {
+	switch {
+	case err != nil && p.dryRun.Client():
+		return made, nil // a file needs no cluster, and then has no namespace
+	case err != nil:
 		return nil, err
 	}
-	if namespace == "" {
-		namespace = client.Namespace
+	made.namespace = cmp.Or(made.namespace, client.Namespace)
+	if p.dryRun.Client() {
+		return made, nil
 	}
-	made.vm, err = client.Create(ctx, cluster.VirtualMachines, namespace, vm, cluster.Written{DryRun: p.dryRun.Server()})
+	made.vm, err = client.Create(ctx, cluster.VirtualMachines, made.namespace, vm, cluster.Written{DryRun: p.dryRun.Server()})
 	return made, cluster.Failed("creating the VirtualMachine", err)
 }
 
@@ -279,7 +280,11 @@ func (p *processing) remotely(ctx context.Context, name string, given map[string
 	}
 	body := options{
 		APIVersion: templates.Subresources.GroupVersion().String(), Kind: "ProcessOptions",
-		Parameters: given, TargetNamespace: p.target, Explain: p.explain,
+		Parameters: given, Explain: p.explain,
+	}
+	namespace := cmp.Or(p.target, client.Namespace)
+	if namespace != at.Namespace {
+		body.TargetNamespace = namespace
 	}
 	how := cluster.Written{DryRun: p.create && p.dryRun.Server()}
 	answer, err := client.Call(ctx, templates.Subresources, at.Namespace, at.Name, subresource, body, how)
@@ -292,7 +297,32 @@ func (p *processing) remotely(ctx context.Context, name string, given map[string
 	}
 	objects, _ := answer["objects"].([]any)
 	decisions, _ := answer["decisions"].([]any)
-	return &result{vm: vm, objects: objects, message: machine.StringAt(answer, "message"), decisions: decisions}, nil
+	made := &result{vm: vm, objects: objects, message: machine.StringAt(answer, "message"), decisions: decisions, namespace: namespace}
+	if subresource == "process" && !p.explain {
+		err = p.put(name, made)
+	}
+	return made, err
+}
+
+// put writes the namespace that the command line names into the VirtualMachine and the other objects, so that they are created there. Without one they
+// have none, and are created in the namespace of the command that creates them.
+func (p *processing) put(name string, made *result) error {
+	flag, namespace := "--target-namespace", p.target
+	if namespace == "" && strings.Contains(name, "/") {
+		flag, namespace = "-n", p.cluster.Namespace()
+	}
+	if namespace == "" {
+		return nil
+	}
+	if own := machine.StringAt(metadataOf(made.vm), "namespace"); own != "" && own != namespace {
+		return cli.Usage(fmt.Errorf("%s %s: the parameters put the VirtualMachine into namespace %s", flag, namespace, own))
+	}
+	for _, object := range made.all() {
+		if metadata := metadataOf(object); metadata != nil {
+			metadata["namespace"] = namespace
+		}
+	}
+	return nil
 }
 
 // unserved adds a hint to the error of a cluster that does not serve the API of subresources.
@@ -319,7 +349,7 @@ func (p *processing) show(made *result) error {
 		}
 		return nil
 	case p.format.Is(cli.Table) && p.did != "":
-		fmt.Fprintf(p.streams.Out, "virtualmachine.kubevirt.io/%s %s%s\n", name, p.did, p.dryRun.Suffix())
+		fmt.Fprintf(p.streams.Out, "%s %s%s\n", cli.Placed("virtualmachine.kubevirt.io", cmp.Or(namespace, made.namespace), name), p.did, p.dryRun.Suffix())
 		return nil
 	case p.format.Is(cli.Table):
 		spec, _ := made.vm["spec"].(map[string]any)

@@ -106,7 +106,7 @@ func TestProcessInTheCluster(t *testing.T) {
 			wantOut: vm, wantErr: "Warning: parameter SIZE is declared and never referred to\nhello\n",
 			wantAsked: []recordedRequest{{Method: "POST", URI: subresources + "web/process", Body: map[string]any{
 				"apiVersion": "subresources.template.kubevirt.io/v1beta1", "kind": "ProcessOptions",
-				"parameters": map[string]any{"NAME": "web-1", "SIZE": "1.10"},
+				"parameters": map[string]any{"NAME": "web-1", "SIZE": "1.10"}, "targetNamespace": "default",
 			}}},
 		},
 		{
@@ -117,6 +117,40 @@ func TestProcessInTheCluster(t *testing.T) {
 			wantAsked: []recordedRequest{{Method: "POST", URI: subresources + "web/create", Body: map[string]any{
 				"apiVersion": "subresources.template.kubevirt.io/v1beta1", "kind": "ProcessOptions", "targetNamespace": "shop",
 			}}},
+		},
+		{
+			name:    "in the namespace of -n, of a template of another namespace",
+			line:    []string{"golden/web", "-n", "shop"},
+			answers: map[string]answered{"POST " + subresources + "web/process": {code: 200, body: processed}},
+			wantOut: strings.Replace(vm, "  name: web-1\n", "  name: web-1\n  namespace: shop\n", 1), wantErr: "hello\n",
+			wantAsked: []recordedRequest{{Method: "POST", URI: subresources + "web/process", Body: map[string]any{
+				"apiVersion": "subresources.template.kubevirt.io/v1beta1", "kind": "ProcessOptions", "targetNamespace": "shop",
+			}}},
+		},
+		{
+			name:    "--target-namespace wins",
+			line:    []string{"golden/web", "-n", "shop", "--target-namespace", "bank", "--explain", "-o", "json"},
+			answers: map[string]answered{"POST " + subresources + "web/process": {code: 200, body: processed}},
+			wantOut: "{\n  \"allowed\": true,\n  \"decisions\": []\n}\n",
+			wantAsked: []recordedRequest{{Method: "POST", URI: subresources + "web/process", Body: map[string]any{
+				"apiVersion": "subresources.template.kubevirt.io/v1beta1", "kind": "ProcessOptions", "targetNamespace": "bank", "explain": true,
+			}}},
+		},
+		{
+			name:    "a template of the namespace of -n, with the VirtualMachine beside it",
+			line:    []string{"web", "-n", "golden", "--create", "-o", "name"},
+			answers: map[string]answered{"POST " + subresources + "web/create": {code: 200, body: processed}},
+			wantOut: "virtualmachine.kubevirt.io/web-1\n", wantErr: "hello\n",
+			wantAsked: []recordedRequest{{Method: "POST", URI: subresources + "web/create", Body: map[string]any{
+				"apiVersion": "subresources.template.kubevirt.io/v1beta1", "kind": "ProcessOptions",
+			}}},
+		},
+		{
+			name:     "parameters that put it into another namespace than -n",
+			line:     []string{"golden/web", "-n", "shop"},
+			answers:  map[string]answered{"POST " + subresources + "web/process": {code: 200, body: `{"virtualMachine": {"metadata": {"name": "web-1", "namespace": "bank"}}}`}},
+			wantCode: cli.ExitUsage,
+			wantErr:  "error: -n shop: the parameters put the VirtualMachine into namespace bank\n",
 		},
 		{
 			name: "explained, with denials",
@@ -209,7 +243,7 @@ func TestProcessInTheCluster(t *testing.T) {
 				review,
 				{Method: "POST", URI: "/apis/kubevirt.io/v1/namespaces/shop/virtualmachines?fieldValidation=Strict", Body: map[string]any{
 					"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
-					"metadata": map[string]any{"name": "web-1"}, "spec": map[string]any{"runStrategy": "Halted"},
+					"metadata": map[string]any{"name": "web-1", "namespace": "shop"}, "spec": map[string]any{"runStrategy": "Halted"},
 				}},
 			},
 		},
@@ -227,7 +261,7 @@ func TestProcessInTheCluster(t *testing.T) {
 				review,
 				{Method: "POST", URI: "/apis/kubevirt.io/v1/namespaces/shop/virtualmachines?fieldValidation=Strict", Body: map[string]any{
 					"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
-					"metadata": map[string]any{"name": "web-1", "annotations": map[string]any{
+					"metadata": map[string]any{"name": "web-1", "namespace": "shop", "annotations": map[string]any{
 						"template.kubevirt.io/template-ref": "golden/web", "parameter.template.kubevirt.io/NAME": "web-1", "template.kubevirt.io/processed": digest,
 					}},
 					"spec": map[string]any{"runStrategy": "Halted"},

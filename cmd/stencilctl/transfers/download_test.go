@@ -155,7 +155,7 @@ func TestADownloadIsContinuedAfterLostConnections(t *testing.T) {
 	}
 	pauses(t)
 	code, out, err := e.run(t.Context(), t, folder, "web")
-	want := "virtualmachinetemplateexport.template.kubevirt.io/web-abcde created\nweb.ova written: 1048576 bytes, " + e.digest + "\n"
+	want := "virtualmachinetemplateexport.template.kubevirt.io shop/web-abcde created\nweb.ova written: 1048576 bytes, " + e.digest + "\n"
 	if code != 0 || out != want {
 		t.Errorf("exit code %d, %v, %s", code, err, out)
 	}

@@ -157,6 +157,14 @@ func (c *exporting) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.template != "" {
+		at, err := c.cluster.Existing("template", c.template, client.Namespace)
+		if err != nil {
+			return err
+		}
+		// An export is in the namespace of its template.
+		client.Namespace, c.template, c.spec.TemplateRef.Name = at.Namespace, at.Name, at.Name
+	}
 	object := &v1beta1.VirtualMachineTemplateExport{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "VirtualMachineTemplateExport"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: client.Namespace, GenerateName: c.template + "-"},
@@ -168,7 +176,7 @@ func (c *exporting) run(ctx context.Context) error {
 			return err
 		}
 		at.name = object.Name
-		fmt.Fprintf(c.streams.Err, "%s created\n", at)
+		fmt.Fprintf(c.streams.Err, "%s created\n", at.placed())
 	}
 	if err := at.follow(ctx, &c.following, func(stored map[string]any) (progress, error) {
 		*object = v1beta1.VirtualMachineTemplateExport{}
@@ -179,7 +187,8 @@ func (c *exporting) run(ctx context.Context) error {
 		return err
 	}
 	if object.Spec.Target != nil {
-		return show(c.streams, c.format, object, registryScheme+object.Status.Image, "written")
+		written := registryScheme + object.Status.Image
+		return show(c.streams, c.format, object, written, written, "written")
 	}
 	if err := c.download(ctx, client, object); err != nil {
 		fmt.Fprintf(c.streams.Err, "%s is kept: continue with --export %s\n", at, at.name)
@@ -190,7 +199,7 @@ func (c *exporting) run(ctx context.Context) error {
 			return cluster.Failed("deleting "+at.String(), err)
 		}
 	}
-	return show(c.streams, c.format, object, c.target, fmt.Sprintf("written: %d bytes, %s", object.Status.Size, object.Status.Digest))
+	return show(c.streams, c.format, object, c.target, c.target, fmt.Sprintf("written: %d bytes, %s", object.Status.Size, object.Status.Digest))
 }
 
 // partial is the file of a download that has not ended. A package with another digest has another one.

@@ -85,8 +85,13 @@ func (w *watched) decoded(err error) error {
 }
 
 // String returns RESOURCE.GROUP/NAME.
-func (w *watched) String() string {
-	return strings.TrimSuffix(w.resource.Resource, "s") + "." + w.resource.Group + "/" + w.name
+func (w *watched) String() string { return w.kind() + "/" + w.name }
+
+// placed returns what was created, with its namespace.
+func (w *watched) placed() string { return cli.Placed(w.kind(), w.namespace, w.name) }
+
+func (w *watched) kind() string {
+	return strings.TrimSuffix(w.resource.Resource, "s") + "." + w.resource.Group
 }
 
 // follow prints the conditions as they change, and shows how many percent of the bytes were transferred, until nothing happens any more.

@@ -141,9 +141,9 @@ func (c *importing) run(command *cobra.Command, from string) error {
 		at.name = object.GenerateName
 	}
 	if !c.wait || c.dryRun.Client() || c.dryRun.Server() {
-		return show(c.streams, c.format, object, at.String(), "created"+c.dryRun.Suffix())
+		return show(c.streams, c.format, object, at.String(), at.placed(), "created"+c.dryRun.Suffix())
 	}
-	fmt.Fprintf(c.streams.Err, "%s created\n", at)
+	fmt.Fprintf(c.streams.Err, "%s created\n", at.placed())
 	return c.finish(ctx, at, object, sent)
 }
 
@@ -249,13 +249,14 @@ func reference(name string) *corev1.LocalObjectReference {
 	return &corev1.LocalObjectReference{Name: name}
 }
 
-func show(streams cli.Streams, format *cli.Format, object any, name, did string) error {
+// show prints an object, its name for programs, or what was done with it.
+func show(streams cli.Streams, format *cli.Format, object any, name, placed, did string) error {
 	switch {
 	case format.Is(cli.Name):
 		fmt.Fprintln(streams.Out, name)
 		return nil
 	case format.Is(cli.Table):
-		fmt.Fprintf(streams.Out, "%s %s\n", name, did)
+		fmt.Fprintf(streams.Out, "%s %s\n", placed, did)
 		return nil
 	default:
 		return format.Write(streams.Out, object)

@@ -159,7 +159,9 @@ func (f *finisher) finish(ctx context.Context, at *watched, object *v1beta1.Virt
 		fmt.Fprintf(f.streams.Err, "%s waits, see its condition and status.plan; it continues when you have changed it\n", at)
 		return cli.ErrFindings
 	}
-	return show(f.streams, f.format, object, "virtualmachinetemplate.template.kubevirt.io/"+object.Status.TemplateRef.Name, "ready")
+	const resource = "virtualmachinetemplate.template.kubevirt.io"
+	name := object.Status.TemplateRef.Name
+	return show(f.streams, f.format, object, resource+"/"+name, cli.Placed(resource, object.Namespace, name), "ready")
 }
 
 func waitsForUpload(status *v1beta1.VirtualMachineTemplateImportStatus) bool {

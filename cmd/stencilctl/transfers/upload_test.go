@@ -169,7 +169,7 @@ func TestAnUploadIsContinuedAfterLostConnections(t *testing.T) {
 		return true
 	}
 	code, out := i.runs(t.Context(), t, t.TempDir(), "import", "web.ova")
-	if want := "virtualmachinetemplateimport.template.kubevirt.io/web-abcde created\nvirtualmachinetemplate.template.kubevirt.io/web ready\n"; code != 0 || out != want {
+	if want := "virtualmachinetemplateimport.template.kubevirt.io shop/web-abcde created\nvirtualmachinetemplate.template.kubevirt.io shop/web ready\n"; code != 0 || out != want {
 		t.Errorf("exit code %d, %s", code, out)
 	}
 	if !bytes.Equal(i.received, i.content) {
@@ -208,7 +208,7 @@ func TestAnotherCommandContinuesAnUpload(t *testing.T) {
 		t.Errorf("exit code %d, %s", code, out)
 	}
 	code, out = i.runs(t.Context(), t, folder, "upload", "web-abcde", "web.ova")
-	if code != 0 || out != "virtualmachinetemplate.template.kubevirt.io/web ready\n" || !bytes.Equal(i.received, i.content) {
+	if code != 0 || out != "virtualmachinetemplate.template.kubevirt.io shop/web ready\n" || !bytes.Equal(i.received, i.content) {
 		t.Errorf("exit code %d, %d bytes, %s", code, len(i.received), out)
 	}
 	// Once more, when nothing is missing.

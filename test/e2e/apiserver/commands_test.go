@@ -97,7 +97,7 @@ func TestCommands(t *testing.T) {
 	fay := commander(t)
 	// Approvals and policies take effect a moment after they are stored.
 	harness.Eventually(t, "approval and policy judge", func() error {
-		ran, err := stencilctl.Command{Binary: binary, Kubeconfig: fay.Kubeconfig, Line: "process booth/web --target-namespace kiosk -p NAME=web-1 -p TIER=front -p PASSWORD=hunter2 --explain"}.Run(t.Context())
+		ran, err := stencilctl.Command{Binary: binary, Kubeconfig: fay.Kubeconfig, Line: "process booth/web -n kiosk -p NAME=web-1 -p TIER=front -p PASSWORD=hunter2 --explain"}.Run(t.Context())
 		if err == nil && (!strings.Contains(ran.Output, "TemplateApproval/kiosk") || !strings.Contains(ran.Output, "VirtualMachinePolicy/kiosk-names")) {
 			err = errors.New(ran.Output + ran.Problems)
 		}
@@ -121,16 +121,16 @@ func TestCommands(t *testing.T) {
 		{name: "schema, no template", as: fay, line: "schema web -n kiosk"},
 		{name: "process", as: fay, line: "process web -n booth -p NAME=web-1 -p TIER=front -p PASSWORD=hunter2 -p CORES=4"},
 		{name: "process, without rights", as: bob, line: "process web -n booth -p NAME=web-1"},
-		{name: "process, explain, everybody consents", as: fay, line: "process booth/web --target-namespace kiosk -p NAME=web-1 -p TIER=front -p PASSWORD=hunter2 --explain"},
-		{name: "process, explain, a warning", as: fay, line: "process booth/web --target-namespace kiosk -p NAME=web-1 -p TIER=front -p PASSWORD=hunter2 -p MEMORY=64Mi --explain"},
-		{name: "process, explain, denied", as: fay, line: "process booth/web --target-namespace kiosk -p NAME=box -p TIER=front -p PASSWORD=hunter2 -p MEMORY=64Mi -p CORES=8 --explain"},
-		{name: "process, explain, as JSON", as: fay, line: "process booth/web --target-namespace kiosk -p NAME=box -p TIER=front -p PASSWORD=hunter2 --explain -o json"},
-		{name: "process, explain, nobody judges", as: fay, line: "process booth/web -p NAME=box -p TIER=front -p PASSWORD=hunter2 --explain"},
+		{name: "process, explain, everybody consents", as: fay, line: "process booth/web -n kiosk -p NAME=web-1 -p TIER=front -p PASSWORD=hunter2 --explain"},
+		{name: "process, explain, a warning", as: fay, line: "process booth/web -n kiosk -p NAME=web-1 -p TIER=front -p PASSWORD=hunter2 -p MEMORY=64Mi --explain"},
+		{name: "process, explain, denied", as: fay, line: "process booth/web -n kiosk -p NAME=box -p TIER=front -p PASSWORD=hunter2 -p MEMORY=64Mi -p CORES=8 --explain"},
+		{name: "process, explain, as JSON", as: fay, line: "process booth/web -n kiosk -p NAME=box -p TIER=front -p PASSWORD=hunter2 --explain -o json"},
+		{name: "process, explain, nobody judges", as: fay, line: "process booth/web -n booth -p NAME=box -p TIER=front -p PASSWORD=hunter2 --explain"},
 		{name: "create", as: fay, line: "create web -n booth -p NAME=web-1 -p TIER=front -p PASSWORD=hunter2", differently: "create web -n booth -p NAME=web-2",
 			answers: []stencilctl.Answer{{Prompt: "TIER: ", Text: "side"}, {Prompt: "TIER: ", Text: "2"}, {Prompt: "PASSWORD: ", Text: "hunter2"}}},
 		{name: "create, the whole form", as: fay, line: "create web -n booth", differently: "create web -n booth",
 			answers: []stencilctl.Answer{{Prompt: "NAME: ", Text: "web-3"}, {Prompt: "TIER: ", Text: "front"}, {Prompt: "PASSWORD: ", Text: "hunter2"}}},
-		{name: "create, denied", as: fay, line: "create booth/web --target-namespace kiosk -p NAME=box -p TIER=front -p PASSWORD=hunter2"},
+		{name: "create, denied", as: fay, line: "create booth/web -n kiosk -p NAME=box -p TIER=front -p PASSWORD=hunter2"},
 		{name: "convert", as: fay, line: "convert rhel -n booth"},
 		{name: "lint", as: fay, line: "lint -", stdin: mustKubectl(t, "", "get", "vmt", "web", "--namespace=booth", "-o", "yaml")},
 		{name: "capture", as: fay, line: "capture booth/drifted -n booth --name golden-web --dry-run=server -o name"},

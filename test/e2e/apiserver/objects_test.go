@@ -21,7 +21,7 @@ func TestObjectsOfATemplate(t *testing.T) {
 	user := harness.User(t, stencil.Plane, "edith", gen.Role(space, "edit"), gen.UsesTemplates(space))
 	mustKubectl(t, "", "apply", "--namespace="+space, "-f", stencil.Example("objects/web.yaml"))
 	process := func(arguments string) (stencilctl.Result, error) {
-		return stencilctl.Command{Binary: binary, Kubeconfig: user.Kubeconfig, Line: "process " + space + "/web " + arguments}.Run(t.Context())
+		return stencilctl.Command{Binary: binary, Kubeconfig: user.Kubeconfig, Line: "process " + space + "/web -n " + space + " " + arguments}.Run(t.Context())
 	}
 	var made stencilctl.Result
 	harness.Eventually(t, "the template is processed", func() (err error) {

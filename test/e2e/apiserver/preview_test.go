@@ -172,7 +172,7 @@ func TestPreview(t *testing.T) {
 			}
 			return ran.Output, ran.Code
 		}
-		out, code := run("process", space+"/judged", "-p", "NAME=box", "-p", "MEMORY=64Mi", "--explain")
+		out, code := run("process", space+"/judged", "-n", space, "-p", "NAME=box", "-p", "MEMORY=64Mi", "--explain")
 		want := "DECISION   BY                                     FIELD                                    MESSAGE\n" +
 			"deny       VirtualMachinePolicy/previewed-names   metadata.name                            ada may not have a machine box; fix: begin with web-\n" +
 			fmt.Sprintf("warn       %-36s   spec.template.spec.domain.memory.guest   memory: it is slow (64Mi is less than 134217728)\n", "template "+space+"/judged") +
@@ -189,7 +189,7 @@ func TestPreview(t *testing.T) {
 			}
 			return nil
 		})
-		if out, code := run("process", space+"/judged", "-p", "NAME=box", "--target-namespace="+floor, "--create", "-o", "name"); code != 0 || out != "virtualmachine.kubevirt.io/box\n" {
+		if out, code := run("process", space+"/judged", "-p", "NAME=box", "-n", floor, "--create", "-o", "name"); code != 0 || out != "virtualmachine.kubevirt.io/box\n" {
 			t.Errorf("exit code %d: %s", code, out)
 		}
 		if found := mustKubectl(t, "", "get", "vm", "box", "--namespace="+floor, "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/created-by}`); found != "ada" {

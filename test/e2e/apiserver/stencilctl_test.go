@@ -26,15 +26,15 @@ func TestStencilctl(t *testing.T) {
 		wantCode         int
 		wantOut, wantErr string
 	}{
-		{"process", bob, "process " + space + "/box -p NAME=cli-1 -p NUMBER=1.10 -o name", 0, "virtualmachine.kubevirt.io/cli-1\n", "cli-1 has password "},
-		{"an unused parameter", bob, "process " + space + "/box -p NAME=cli-1 -p UNUSED=x -o name", 0, "virtualmachine.kubevirt.io/cli-1\n", "UNUSED"},
-		{"bad values", bob, "process " + space + "/box -p CORES=9 -p NAMME=a", 3, "", "parameters[CORES]: "},
-		{"a template that is not there", ada, "process " + space + "/none", 3, "", "not found"},
-		{"may not be read", bob, "process " + space + "/box --local", 3, "", "cannot get resource \"virtualmachinetemplates\""},
-		{"may not create", bob, "create " + space + "/box -p NAME=cli-2", 3, "", "cannot create resource \"virtualmachinetemplates/create\""},
-		{"a rehearsal", ada, "create " + space + "/box -p NAME=cli-2 --dry-run=server", 0, "virtualmachine.kubevirt.io/cli-2 created (server dry run)\n", "cli-2 has password "},
-		{"create", ada, "create " + space + "/box -p NAME=cli-2", 0, "virtualmachine.kubevirt.io/cli-2 created\n", "cli-2 has password "},
-		{"once more", ada, "process " + space + "/box -p NAME=cli-2 --create", 3, "", "already exists"},
+		{"process", bob, "process " + space + "/box -n " + space + " -p NAME=cli-1 -p NUMBER=1.10 -o name", 0, "virtualmachine.kubevirt.io/cli-1\n", "cli-1 has password "},
+		{"an unused parameter", bob, "process " + space + "/box -n " + space + " -p NAME=cli-1 -p UNUSED=x -o name", 0, "virtualmachine.kubevirt.io/cli-1\n", "UNUSED"},
+		{"bad values", bob, "process " + space + "/box -n " + space + " -p CORES=9 -p NAMME=a", 3, "", "parameters[CORES]: "},
+		{"a template that is not there", ada, "process " + space + "/none -n " + space, 3, "", "not found"},
+		{"may not be read", bob, "process " + space + "/box -n " + space + " --local", 3, "", "cannot get resource \"virtualmachinetemplates\""},
+		{"may not create", bob, "create " + space + "/box -n " + space + " -p NAME=cli-2", 3, "", "cannot create resource \"virtualmachinetemplates/create\""},
+		{"a rehearsal", ada, "create " + space + "/box -n " + space + " -p NAME=cli-2 --dry-run=server", 0, "virtualmachine.kubevirt.io " + space + "/cli-2 created (server dry run)\n", "cli-2 has password "},
+		{"create", ada, "create " + space + "/box -n " + space + " -p NAME=cli-2", 0, "virtualmachine.kubevirt.io " + space + "/cli-2 created\n", "cli-2 has password "},
+		{"once more", ada, "process " + space + "/box -n " + space + " -p NAME=cli-2 --create", 3, "", "already exists"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ran, err := stencilctl.Command{Binary: binary, Kubeconfig: tc.as.Kubeconfig, Line: tc.line}.Run(t.Context())
@@ -113,7 +113,7 @@ func TestStencilctlTakesAContext(t *testing.T) {
 	for line, want := range map[string]stencilctl.Result{
 		"process box -p NAME=cli-1 -o name":                                  {Output: "virtualmachine.kubevirt.io/cli-1\n", Problems: "cli-1 has password "},
 		"create box -p NAME=cli-1 --dry-run=server":                          {Code: 3, Problems: "cannot create resource"},
-		"create box -p NAME=cli-1 --dry-run=server --context ada":            {Output: "virtualmachine.kubevirt.io/cli-1 created (server dry run)\n", Problems: "cli-1 has password "},
+		"create box -p NAME=cli-1 --dry-run=server --context ada":            {Output: "virtualmachine.kubevirt.io " + shop(t) + "/cli-1 created (server dry run)\n", Problems: "cli-1 has password "},
 		"create box -p NAME=cli-1 --dry-run=server --context ada -n default": {Code: 3, Problems: `in the namespace "default"`},
 		"process box --context nowhere":                                      {Code: 3, Problems: `context "nowhere" does not exist`},
 	} {

@@ -119,8 +119,8 @@ func TestStencilctlTellsHowFarACaptureHasCome(t *testing.T) {
 		taken()
 		run.awaitOutput(t, "Progressing True (WaitingForDataVolumes): 0 of 2 disks are copied, waiting for web-")
 		copied()
-		run.ends(t, 0, "virtualmachinetemplate.template.kubevirt.io/web ready\n",
-			ofRequest+"web-", created,
+		run.ends(t, 0, "virtualmachinetemplate.template.kubevirt.io "+c.golden+"/web ready\n",
+			"virtualmachinetemplaterequest.template.kubevirt.io "+c.golden+"/web-", created,
 			"Progressing True (WaitingForSnapshot): waiting for VirtualMachineSnapshot ",
 			"Progressing True (WaitingForDataVolumes): 0 of 2 disks are copied, waiting for web-",
 			"Progressing False (Reconciled): VirtualMachineTemplate web was made\n",

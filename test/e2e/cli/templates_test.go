@@ -90,9 +90,9 @@ func TestProcessWithTheRightsOfThePerson(t *testing.T) {
 		want(t, 3, "", "cannot create resource \"virtualmachines\"")
 	grant(t, ada, namespace, "kubevirt.io", "virtualmachines", "create", "get")
 	run(t, ada, "create", "web", "-n", namespace, "--local", "-p", "NAME=web-1", "--dry-run=server").
-		want(t, 0, "virtualmachine.kubevirt.io/web-1 created (server dry run)\n", "web-1 has 2 cores.\n")
+		want(t, 0, "virtualmachine.kubevirt.io "+namespace+"/web-1 created (server dry run)\n", "web-1 has 2 cores.\n")
 	run(t, ada, "create", "-f", write(t, "web.yaml", web), "-n", namespace, "-p", "NAME=web-1", "-p", "CORES=4").
-		want(t, 0, "virtualmachine.kubevirt.io/web-1 created\n", "web-1 has 4 cores.\n")
+		want(t, 0, "virtualmachine.kubevirt.io "+namespace+"/web-1 created\n", "web-1 has 4 cores.\n")
 	run(t, ada, "create", "web", "-n", namespace, "--local", "-p", "NAME=web-1").
 		want(t, 3, "", `virtualmachines.kubevirt.io "web-1" already exists`)
 	// Standard input is not a terminal, so there is no prompt.
@@ -107,7 +107,7 @@ func TestDiff(t *testing.T) {
 	namespace, ada := namespaceWith(t, web)
 	grant(t, ada, namespace, "template.kubevirt.io", "virtualmachinetemplates", "get")
 	grant(t, ada, namespace, "kubevirt.io", "virtualmachines", "create", "get", "patch")
-	run(t, ada, "create", "web", "-n", namespace, "--local", "-p", "NAME=web-1").want(t, 0, "virtualmachine.kubevirt.io/web-1 created\n", "cores")
+	run(t, ada, "create", "web", "-n", namespace, "--local", "-p", "NAME=web-1").want(t, 0, "virtualmachine.kubevirt.io "+namespace+"/web-1 created\n", "cores")
 	run(t, ada, "diff", "web-1", "-n", namespace).want(t, 2, "", "VirtualMachine "+namespace+"/web-1 names no template: give one (-t)")
 	file := write(t, "web.yaml", web)
 	run(t, ada, "diff", "web-1", "-n", namespace, "-t", file).

@@ -38,7 +38,7 @@ func TestTheCommandLineKeepsAnImage(t *testing.T) {
 
 	first := push(t, "cli/fedora", "41")
 	want("add fedora --registry "+images+"/cli/fedora --semver >=41 --size 1Gi"+following,
-		name+"up to date: DataSource fedora stands for "+first+" (tag 41)\n", "UpToDate True (Latest): DataSource fedora stands for "+first)
+		"goldenimage.stencil.kubevirt.io "+own+"/fedora up to date: DataSource fedora stands for "+first+" (tag 41)\n", "UpToDate True (Latest): DataSource fedora stands for "+first)
 	patch(t, own, "fedora", `{"channels": [{"name": "next"}, {"name": "stable", "promote": {"manual": true}}]}`)
 	standsFor(t, own, "fedora-stable", first)
 

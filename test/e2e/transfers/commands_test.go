@@ -114,7 +114,7 @@ func TestCommandsExportAndImport(t *testing.T) {
 	}()
 	name := s.receives(t)
 	made := <-imported
-	if made.Code != 0 || made.Output != "virtualmachinetemplate.template.kubevirt.io/golden ready\n" {
+	if made.Code != 0 || made.Output != "virtualmachinetemplate.template.kubevirt.io "+s.namespace+"/golden ready\n" {
 		t.Fatalf("%+v", made)
 	}
 	if got := s.boots(t, "golden", "web-2"); !bytes.Equal(got, disk) {
