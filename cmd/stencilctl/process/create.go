@@ -27,7 +27,8 @@ It is created in the namespace of -n, or of the context: NAMESPACE/NAME is a tem
 -n, and --target-namespace then puts the VirtualMachine into another one. The output has the NAMESPACE/NAME of what was created.
 
 From a template of the cluster the cluster creates it, which takes the permission to create virtualmachinetemplates/create and
-none on VirtualMachines. From a template in a file, or with --local, it is rendered here and created with your rights.
+none on VirtualMachines. Without that permission it is created with your rights, as a manifest that refers to the template, which takes verb use on the
+template and the permission to create VirtualMachines; the cluster renders it, too. From a template in a file, or with --local, it is rendered here and created with your rights.
 
 On a terminal the command prompts for the parameters that need a value; for a template of the cluster that takes permission to get
 it. Otherwise missing values are an error.`,

@@ -65,7 +65,7 @@ func NewProcess(streams cli.Streams) *cobra.Command {
 If the template has other objects, they are printed as well: YAML and JSON are a List with the VirtualMachine first.
 
 A template of the cluster is processed there, which takes the permission to create virtualmachinetemplates/process, and none
-to read the template. With --local it is read, and rendered here. A template in a file is rendered here and needs no cluster.
+to read the template. Without that permission, and with --local, it is read, and rendered here. A template in a file is rendered here and needs no cluster.
 
 The VirtualMachine is in the namespace of -n, or of the context: NAMESPACE/NAME is a template of another one. NAME is a template of the
 namespace of -n, and --target-namespace then puts the VirtualMachine into another one.
@@ -288,6 +288,9 @@ func (p *processing) remotely(ctx context.Context, name string, given map[string
 	}
 	how := cluster.Written{DryRun: p.create && p.dryRun.Server()}
 	answer, err := client.Call(ctx, templates.Subresources, at.Namespace, at.Name, subresource, body, how)
+	if lacksSubresource(err) {
+		return p.otherwise(ctx, name, &call{client: client, at: at, namespace: namespace, subresource: subresource, doing: doing, given: given, denial: err})
+	}
 	if err != nil {
 		return nil, unserved(cluster.Failed(doing+at.String(), err))
 	}

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
-
-	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
@@ -64,10 +61,7 @@ func (p *processing) origin(ctx context.Context, name string, t *templates.Templ
 	if at, err = reference(name, client); err != nil {
 		return at, "", err
 	}
-	resource := cluster.VirtualMachineTemplate
-	may, err := client.May(ctx, authorizationv1.ResourceAttributes{
-		Verb: "use", Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version, Resource: resource.Resource, Namespace: at.Namespace, Name: at.Name,
-	})
+	may, err := client.May(ctx, templateAccess("use", at))
 	if _, denied := cluster.RefusalOf(err); err != nil && !denied {
 		return at, "", cluster.Failed("checking the permission to use template "+at.String(), err)
 	}

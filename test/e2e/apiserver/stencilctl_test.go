@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -91,6 +92,34 @@ func TestStencilctlProcessesAsTheCluster(t *testing.T) {
 			t.Errorf("it refers to %q", got)
 		}
 	})
+}
+
+// TestStencilctlWorksWithTheRightsOfAVMOwner compares with kubectl, which needs neither of the verbs on subresources.
+func TestStencilctlWorksWithTheRightsOfAVMOwner(t *testing.T) {
+	space := shop(t)
+	read := rbacv1.PolicyRule{APIGroups: []string{"template.kubevirt.io"}, Resources: []string{"virtualmachinetemplates"}, Verbs: []string{"get"}}
+	owner := harness.User(t, stencil.Plane, "olga", gen.Role(space, "kubevirt.io:edit"), gen.UsesTemplates(space), gen.Permits(space, read))
+	run := func(line string) stencilctl.Result {
+		t.Helper()
+		ran, err := stencilctl.Command{Binary: binary, Kubeconfig: owner.Kubeconfig, Line: line}.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ran
+	}
+	processed := run("process " + space + "/box -n " + space + " -p NAME=owned")
+	if processed.Code != 0 || !strings.Contains(processed.Output, referenceKey+": "+space+"/box") || !strings.Contains(processed.Problems, "so the template is read, and rendered here") {
+		t.Errorf("process: %+v", processed)
+	}
+	discard(t, space, "owned")
+	made := run("create " + space + "/box -n " + space + " -p NAME=owned -p PASSWORD=staple-staple")
+	if made.Code != 0 || made.Output != "virtualmachine.kubevirt.io "+space+"/owned created\n" || !strings.Contains(made.Problems, "as a manifest that refers to the template") {
+		t.Fatalf("create: %+v", made)
+	}
+	stored := mustKubectl(t, "", "get", "vm", "owned", "--namespace="+space, "-o", "yaml")
+	if !strings.Contains(stored, referenceKey+": "+space+"/box") || strings.Contains(stored, parameterKey+"PASSWORD") {
+		t.Errorf("stored:\n%s", stored)
+	}
 }
 
 // The kubeconfig is read as by kubectl: its contexts have a user and a namespace.
