@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	labelselector "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -36,6 +37,8 @@ import (
 type Approvals interface {
 	Synced() bool
 	ApprovalsFor(namespace string) []*approval.Approval
+	// Namespace reports whether there is a namespace. It waits a moment for one that was just created.
+	Namespace(ctx context.Context, name string) (labels, annotations map[string]string, found bool)
 }
 
 // Annotations of templates for users, as consoles read them.
@@ -136,6 +139,9 @@ func (h *handler) available(ctx context.Context, target string, selected func(*t
 	if !h.options.Templates.Synced() || !h.options.Approvals.Synced() {
 		return nil, apierrors.NewServiceUnavailable("the caches of templates and approvals are not synced; try again in a moment")
 	}
+	if _, _, exists := h.options.Approvals.Namespace(ctx, target); !exists {
+		return nil, h.noNamespace(ctx, requester, target)
+	}
 	all := slices.DeleteFunc(h.options.Templates.List(), func(t *templatecache.Template) bool { return !selected(t) })
 	slices.SortFunc(all, func(a, b *templatecache.Template) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
@@ -155,6 +161,20 @@ func (h *handler) available(ctx context.Context, target string, selected func(*t
 		page.next = positionOf(all[len(all)-left-1])
 	}
 	return page, nil
+}
+
+// noNamespace is the error for a namespace that is not in the synced cache. Whether namespaces exist is for users who may get them.
+func (h *handler) noNamespace(ctx context.Context, requester user.Info, target string) error {
+	may, err := h.allowed(ctx, authorizer.AttributesRecord{User: requester, Verb: "get", APIVersion: "v1", Resource: "namespaces", Namespace: target, Name: target})
+	if err != nil {
+		return err
+	}
+	status := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, target)
+	status.ErrStatus.Message = fmt.Sprintf("namespace %q does not exist", target)
+	if !may {
+		status.ErrStatus.Message += ", or you may not see it"
+	}
+	return status
 }
 
 // positionOf returns the token of the page that begins behind a template. It does not show the template, which the user may be unable to use.
@@ -285,11 +305,11 @@ func addSchema(one *v1beta1.AvailableTemplate) error {
 	if !one.Allowed {
 		return nil
 	}
-	schema, err := json.Marshal(jsonschema.Of(one.DisplayName, one.Description, one.Variants))
+	described, err := json.Marshal(jsonschema.Of(one.DisplayName, one.Description, one.Variants))
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("encoding the schema of template %s: %w", one.Name, err))
 	}
-	one.Schema = &runtime.RawExtension{Raw: schema}
+	one.Schema = &runtime.RawExtension{Raw: described}
 	return nil
 }
 

@@ -31,10 +31,16 @@ import (
 type fakeApprovals struct {
 	approvals []*approval.Approval
 	unsynced  bool
+	// missing is a namespace that does not exist.
+	missing string
 }
 
 func (f fakeApprovals) Synced() bool                             { return !f.unsynced }
 func (f fakeApprovals) ApprovalsFor(string) []*approval.Approval { return f.approvals }
+
+func (f fakeApprovals) Namespace(_ context.Context, name string) (labels, annotations map[string]string, found bool) {
+	return nil, nil, name != f.missing
+}
 
 // approvalOf compiles an approval of template shop/box with these parameters.
 func approvalOf(t *testing.T, name, parameters string) *approval.Approval {
@@ -313,6 +319,29 @@ func TestAvailableTemplatesOverHTTP(t *testing.T) {
 	var f fixture
 	if got := f.do(t, http.MethodGet, strings.Replace(base, "v1beta1", "v1alpha1", 1)+"availabletemplates", "", ""); got.Code != http.StatusNotFound {
 		t.Errorf("v1alpha1: %d %s", got.Code, got.Body)
+	}
+}
+
+func TestANamespaceThatDoesNotExist(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		allow func(authorizer.Attributes) bool
+		want  string
+	}{
+		{name: "for a user who may get namespaces", want: `"message":"namespace \"shop\" does not exist"`, allow: func(a authorizer.Attributes) bool {
+			return a.GetVerb() == "get" && a.GetResource() == "namespaces" && a.GetName() == "shop"
+		}},
+		{name: "for another user", want: `"message":"namespace \"shop\" does not exist, or you may not see it"`, allow: mayUse},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := fixture{allow: tc.allow, approvals: fakeApprovals{missing: "shop"}}
+			for _, path := range []string{"", "/shop.box"} {
+				got := f.do(t, http.MethodGet, base+"availabletemplates"+path, "", "")
+				if got.Code != http.StatusNotFound || !strings.Contains(got.Body.String(), tc.want) || !strings.Contains(got.Body.String(), `"kind":"namespaces"`) {
+					t.Errorf("%d %s", got.Code, got.Body)
+				}
+			}
+		})
 	}
 }
 

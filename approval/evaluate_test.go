@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
@@ -276,6 +277,20 @@ func TestObjectionsAsCauses(t *testing.T) {
 	}
 	if got, want := decision.Objections[0].String(), `spec.x: may not be written (approval "team-a")`; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A message about a value has a reason of its own, and no second one.
+func TestACauseHasOneReason(t *testing.T) {
+	at := field.NewPath("parameters").Key("SIZE")
+	for _, cause := range []*field.Error{
+		field.Invalid(at, "8", "must be at most 4"), field.Required(at, "the template has no value for it"), field.Forbidden(at, "must be left to the template"),
+		field.NotSupported(at, "8", []string{"1", "2"}), field.NotFound(at, "8"), field.Duplicate(at, "8"), field.TooLong(at, "8", 1), field.TooMany(at, 2, 1),
+	} {
+		got := approval.Objection{Approval: "team-a", Field: cause.Field, Message: cause.ErrorBody()}.Cause()
+		if want := cause.ErrorBody() + ` (approval "team-a")`; got.ErrorBody() != want || got.Type != cause.Type || got.Field != cause.Field {
+			t.Errorf("got %v, want %s", got, want)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -30,9 +31,22 @@ func (o Objection) String() string {
 // OfTemplate reports whether the objection is about the template, and not about what is made of it.
 func (o Objection) OfTemplate() bool { return o.Field == referenceField }
 
-// Cause returns the objection as a cause of a denial.
+// Cause returns the objection as a cause of a denial. A message about a value begins with what is wrong with it, such as "Invalid value", which is the type
+// of the cause then: it has one reason.
 func (o Objection) Cause() *field.Error {
-	return &field.Error{Type: field.ErrorTypeForbidden, Field: o.Field, BadValue: omitted, Detail: o.detail()}
+	detail := o.detail()
+	for _, reason := range valueReasons {
+		if rest, is := strings.CutPrefix(detail, reason.String()+": "); is {
+			return &field.Error{Type: reason, Field: o.Field, BadValue: omitted, Detail: rest}
+		}
+	}
+	return &field.Error{Type: field.ErrorTypeForbidden, Field: o.Field, BadValue: omitted, Detail: detail}
+}
+
+// valueReasons are the reasons with which the messages about values of parameters begin.
+var valueReasons = []field.ErrorType{
+	field.ErrorTypeInvalid, field.ErrorTypeRequired, field.ErrorTypeNotSupported, field.ErrorTypeForbidden,
+	field.ErrorTypeNotFound, field.ErrorTypeDuplicate, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid,
 }
 
 func (o Objection) detail() string {

@@ -70,6 +70,11 @@ func request(template string, conditions ...string) string {
 	return string(raw)
 }
 
+// noNamespace is the response of stencil-apiserver about a namespace that does not exist.
+func noNamespace(message string) string {
+	return `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "reason": "NotFound", "details": {"name": "missing", "kind": "namespaces"}, "message": "` + message + `"}`
+}
+
 const team = `{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "TemplateApproval", "metadata": {"name": "team-a", "resourceVersion": "7"},
 	"spec": {"future": 9007199254740993, "namespaces": ["team-a"], "templates": [{"namespace": "golden", "name": "web"}], "parameters": [{"name": "SIZE", "allowed": ["small"]}], "enforcement": "Warn"}}`
 
@@ -230,6 +235,30 @@ var clustered = map[string]struct {
 	"explain a machine, it is there already": {line: "explain -f objects/good.yaml -n shop", answers: map[string][]string{
 		"POST " + reviewsAt: {may}, "POST " + vmAt: {respondWithError(409, "AlreadyExists", `virtualmachines.kubevirt.io "good" already exists`)},
 	}},
+	"explain a machine, a generated name": {line: "explain -f machines/generated.yaml -n green", answers: map[string][]string{
+		"POST " + reviewsAt: {may}, "POST " + strings.Replace(vmAt, "shop", "green", 1): {`{}`},
+	}},
+	"explain a change, no namespace": {line: "explain web-1 -n missing -p CORES=4"},
+	"templates, no namespace": {line: "templates -n missing", answers: map[string][]string{
+		"GET /apis/subresources.template.kubevirt.io/v1beta1/namespaces/missing/availabletemplates": {noNamespace(`namespace \"missing\" does not exist`)},
+	}},
+	"templates, of a namespace that the user may not see": {line: "templates -n missing", answers: map[string][]string{
+		"GET /apis/subresources.template.kubevirt.io/v1beta1/namespaces/missing/availabletemplates": {noNamespace(`namespace \"missing\" does not exist, or you may not see it`)},
+	}},
+	"schema, no namespace": {line: "schema golden/web -n missing", answers: map[string][]string{
+		"GET /apis/subresources.template.kubevirt.io/v1beta1/namespaces/missing/availabletemplates/golden.web": {noNamespace(`namespace \"missing\" does not exist`)},
+	}},
+	"process, the template has no namespace": {line: "process missing/web -n shop --local"},
+	"image list, no namespace": {line: "image list -n missing", answers: map[string][]string{
+		"GET /apis/stencil.kubevirt.io/v1alpha1/namespaces/missing/goldenimages": {`{"items": []}`},
+	}},
+	"image list, of a namespace that the user may not see": {line: "image list -n missing", answers: map[string][]string{
+		"GET /apis/stencil.kubevirt.io/v1alpha1/namespaces/missing/goldenimages": {`{"items": []}`},
+		"GET /api/v1/namespaces/missing":                                         {respondWithError(403, "Forbidden", "ada cannot get it")},
+	}},
+	"repin, no namespace": {line: "defaults repin --all -n missing", answers: map[string][]string{
+		"GET " + strings.Replace(vmAt, "shop", "missing", 1): {`{"items": []}`},
+	}},
 	"explain a machine, nothing":    {line: "explain"},
 	"explain a machine, no machine": {line: "explain -f templates/web.yaml"},
 	"explain a change": {line: "explain web-1 -n shop -p CORES=4 -p ZONE-", answers: map[string][]string{
@@ -259,20 +288,26 @@ var clustered = map[string]struct {
 	"explain a change, malformed":           {line: "explain web-1 -n shop -p CORES"},
 	"explain a change, of a file":           {line: "explain -f machines/web-1.yaml -p CORES=4"},
 
-	"capture": {line: "capture web-1 -n shop --name web --labels os=fedora --ttl 1h", answers: map[string][]string{"POST " + requestsAt: {request("")}}},
-	"capture, waiting": {line: "capture other/web-1 -n shop --wait --poll-interval 1ms", answers: map[string][]string{
+	"capture": {line: "capture web-1 -n shop --name web --labels os=fedora --ttl 1h", answers: map[string][]string{"GET " + vmAt + "/web-1": {pinned}, "POST " + requestsAt: {request("")}}},
+	"capture, waiting": {line: "capture other/web-1 -n shop --wait --poll-interval 1ms", answers: map[string][]string{"GET " + strings.Replace(vmAt, "shop", "other", 1) + "/web-1": {pinned},
 		"POST " + requestsAt: {request("")},
 		"GET " + requestsAt + "/web-1-abcde": {request(""), request("", "Progressing True Reconciling"), request("", "Progressing True Reconciling"),
 			request("", "Progressing True Waiting", "Ready False Waiting"), request("web", "Progressing False Reconciled", "Ready True Reconciled")},
 	}},
-	"capture, failing": {line: "capture web-1 -n shop --wait --poll-interval 1ms", answers: map[string][]string{
+	"capture, failing": {line: "capture web-1 -n shop --wait --poll-interval 1ms", answers: map[string][]string{"GET " + vmAt + "/web-1": {pinned},
 		"POST " + requestsAt: {request("")}, "GET " + requestsAt + "/web-1-abcde": {request("", "Progressing False Failed", "Ready False Failed")},
 	}},
-	"capture, too late": {line: "capture web-1 -n shop --wait --timeout 2s --poll-interval 1h", answers: map[string][]string{
+	"capture, too late": {line: "capture web-1 -n shop --wait --timeout 2s --poll-interval 1h", answers: map[string][]string{"GET " + vmAt + "/web-1": {pinned},
 		"POST " + requestsAt: {request("")}, "GET " + requestsAt + "/web-1-abcde": {request("", "Progressing True Reconciling")},
 	}},
-	"capture, deleted":                 {line: "capture web-1 -n shop --wait", answers: map[string][]string{"POST " + requestsAt: {request("")}}},
-	"capture, refused":                 {line: "capture web-1 -n shop", answers: map[string][]string{"POST " + requestsAt: {respondWithError(403, "Forbidden", "ada cannot create it")}}},
+	"capture, deleted":                {line: "capture web-1 -n shop --wait", answers: map[string][]string{"GET " + vmAt + "/web-1": {pinned}, "POST " + requestsAt: {request("")}}},
+	"capture, refused":                {line: "capture web-1 -n shop", answers: map[string][]string{"GET " + vmAt + "/web-1": {pinned}, "POST " + requestsAt: {respondWithError(403, "Forbidden", "ada cannot create it")}}},
+	"capture, no VM":                  {line: "capture web-1 -n shop --wait"},
+	"capture, no VM and no namespace": {line: "capture missing/web-1 -n shop --wait"},
+	"capture, of a VM that the user may not get": {line: "capture web-1 -n shop", answers: map[string][]string{
+		"GET " + vmAt + "/web-1": {respondWithError(403, "Forbidden", "ada cannot get it")}, "POST " + requestsAt: {request("")},
+	}},
+	"capture, of a server that fails":  {line: "capture web-1 -n shop", answers: map[string][]string{"GET " + vmAt + "/web-1": {respondWithError(400, "BadRequest", "etcd is away")}}},
 	"capture, a dry run":               {line: "capture web-1 -n shop --dry-run=client -o yaml"},
 	"capture, with all it may ask for": {line: "capture web-1 -n shop --dry-run=client -o yaml --instancetype Keep --run-strategy Keep --secrets Parameterize --secretize --keep-layout --parameterize INSTANCETYPE,SSH_KEY --limit 2h"},
 	"capture, with objects": {line: "capture web-1 -n shop --include Services,Secrets", answers: map[string][]string{
@@ -352,6 +387,9 @@ func (c *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.asked = map[string]int{}
 	}
 	answer := respondWithError(404, "NotFound", "not found")
+	if name, is := strings.CutPrefix(key, "GET /api/v1/namespaces/"); is && !strings.Contains(name, "/") && name != "missing" {
+		answer = fmt.Sprintf(`{"metadata": {"name": %q}}`, name)
+	}
 	if list := c.answers[key]; len(list) > 0 {
 		answer = list[min(c.asked[key], len(list)-1)]
 	}

@@ -95,7 +95,11 @@ func (c *capturing) run(command *cobra.Command, name string) error {
 	if len(errs) > 0 {
 		return cli.Usage(fmt.Errorf("%q is no name of a VirtualMachine, want NAME or NAMESPACE/NAME", name))
 	}
-	objects, err := c.objects(ctx, client, vm)
+	object, err := c.source(ctx, client, vm)
+	if err != nil {
+		return err
+	}
+	objects, err := c.objects(ctx, client, vm, object)
 	if err != nil {
 		return err
 	}
@@ -216,16 +220,16 @@ func (c *capturing) print(object map[string]any, did string) error {
 	if err := templates.Decode(object, &request); err != nil {
 		return cli.Cluster(fmt.Errorf("reading the request: %w", err))
 	}
-	resource, name := requestResource, cmp.Or(request.Name, request.GenerateName)
+	resource, shown := requestResource, request.Name
 	if made := request.Status.TemplateRef; made != nil {
-		resource, name = templateResource, made.Name
+		resource, shown = templateResource, made.Name
 	}
 	switch {
 	case c.format.Is(cli.Name):
-		fmt.Fprintln(c.streams.Out, resource+"/"+name)
+		fmt.Fprintln(c.streams.Out, resource+"/"+cmp.Or(shown, request.GenerateName))
 		return nil
 	case c.format.Is(cli.Table):
-		fmt.Fprintf(c.streams.Out, "%s %s\n", cli.Placed(resource, request.Namespace, name), did)
+		fmt.Fprintf(c.streams.Out, "%s %s\n", cli.Placed(resource, request.Namespace, cli.Named(shown, request.GenerateName)), did)
 		return nil
 	default:
 		return c.format.Write(c.streams.Out, object)

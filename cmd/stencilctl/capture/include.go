@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
@@ -26,17 +26,28 @@ var (
 	secrets  = corev1.SchemeGroupVersion.WithResource("secrets")
 )
 
-// objects reads the objects of a VirtualMachine that the request contains, with the permissions of the user.
-func (c *capturing) objects(ctx context.Context, client *cluster.Client, vm machine.Reference) (found []any, err error) {
-	if len(c.include) == 0 {
-		return nil, nil
+// source reads the VirtualMachine. A request for one that does not exist waits for it until its timeout, which is of use for GitOps and not for a user who has
+// mistyped its name. A user who may not get it may capture it all the same, and gets nil.
+func (c *capturing) source(ctx context.Context, client *cluster.Client, vm machine.Reference) (map[string]any, error) {
+	if c.dryRun.Client() && len(c.include) == 0 {
+		return nil, nil // it needs no cluster
 	}
 	object, err := client.Get(ctx, cluster.VirtualMachines, vm.Namespace, vm.Name)
-	if err != nil {
+	switch {
+	case apierrors.IsForbidden(err) && len(c.include) == 0:
+		return nil, nil
+	case err != nil:
 		return nil, cluster.Failed("reading VirtualMachine "+vm.String(), err)
+	case object == nil:
+		return nil, client.Absent(ctx, vm.Namespace, fmt.Errorf("VirtualMachine %s does not exist, so there is nothing to capture", vm))
 	}
-	if object == nil {
-		return nil, cli.Cluster(fmt.Errorf("VirtualMachine %s does not exist", vm))
+	return object, nil
+}
+
+// objects reads the objects of a VirtualMachine that the request contains, with the permissions of the user.
+func (c *capturing) objects(ctx context.Context, client *cluster.Client, vm machine.Reference, object map[string]any) (found []any, err error) {
+	if len(c.include) == 0 {
+		return nil, nil
 	}
 	template := machine.MapAt(object, "spec", "template")
 	if slices.Contains(c.include, includeServices) {

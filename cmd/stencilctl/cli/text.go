@@ -34,3 +34,11 @@ func Placed(resource, namespace, name string) string {
 	}
 	return resource + " " + namespace + "/" + name
 }
+
+// Named returns a name, or what is known of one that the cluster generates from a prefix.
+func Named(name, prefix string) string {
+	if name != "" || prefix == "" {
+		return name
+	}
+	return prefix + "* (generated)"
+}

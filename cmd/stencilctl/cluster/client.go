@@ -26,6 +26,8 @@ type Client struct {
 	rest rest.Interface
 	// Namespace is the requested namespace, empty for all.
 	Namespace string
+	// requested is the namespace that the user has requested. A command may look into others, which need not exist.
+	requested string
 }
 
 // PageSize is how many objects of a list are requested at a time.
@@ -34,8 +36,9 @@ const PageSize = 250
 // ErrNotServed is the error of List for a resource that the cluster does not serve.
 var ErrNotServed = errors.New("the cluster does not serve")
 
-// List visits all objects of a resource in the client's namespace.
+// List visits all objects of a resource in the client's namespace. It fails if there are none because the user has requested a namespace that does not exist.
 func (c *Client) List(ctx context.Context, resource schema.GroupVersionResource, selector string, visit func(object map[string]any) error) error {
+	visited := 0
 	for token := ""; ; {
 		request := c.rest.Get().AbsPath(resourcePath(resource, c.Namespace, "")).Param("limit", strconv.Itoa(PageSize))
 		if selector != "" {
@@ -58,6 +61,8 @@ func (c *Client) List(ctx context.Context, resource schema.GroupVersionResource,
 			continue
 		}
 		switch {
+		case aboutNamespace(err):
+			return cli.Cluster(fmt.Errorf("listing %s: %w", resource.GroupResource(), err))
 		case apierrors.IsNotFound(err):
 			return cli.Cluster(fmt.Errorf("%w %s", ErrNotServed, resource.GroupResource()))
 		case err != nil:
@@ -68,9 +73,14 @@ func (c *Client) List(ctx context.Context, resource schema.GroupVersionResource,
 				return err
 			}
 		}
-		if token = page.Metadata.Continue; token == "" {
-			return nil
+		visited += len(page.Items)
+		if token = page.Metadata.Continue; token != "" {
+			continue
 		}
+		if visited == 0 && c.Namespace != "" && c.Namespace == c.requested {
+			return c.namespaceExists(ctx, c.Namespace)
+		}
+		return nil
 	}
 }
 
@@ -94,10 +104,34 @@ func (c *Client) Get(ctx context.Context, resource schema.GroupVersionResource, 
 // GetInto decodes an object, and reports whether there is one. The error is the API server's.
 func (c *Client) GetInto(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into any) (found bool, err error) {
 	err = fetch(ctx, c.rest.Get().AbsPath(resourcePath(resource, namespace, name)), into)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) && !aboutNamespace(err) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// aboutNamespace reports whether an error is that the namespace of a request does not exist, rather than an object in it.
+func aboutNamespace(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == namespaces.Resource
+}
+
+// namespaceExists returns an error if a namespace does not exist. The API server answers requests for objects in such a namespace as if it were empty. A
+// user who may not get namespaces receives no error.
+func (c *Client) namespaceExists(ctx context.Context, name string) error {
+	var found struct{}
+	if err := fetch(ctx, c.rest.Get().AbsPath(resourcePath(namespaces, "", name)), &found); apierrors.IsNotFound(err) {
+		return cli.Cluster(fmt.Errorf("namespace %s does not exist", name))
+	}
+	return nil
+}
+
+// Absent returns the error for an object that does not exist in a namespace, which is otherwise if its namespace does not exist either.
+func (c *Client) Absent(ctx context.Context, namespace string, otherwise error) error {
+	if err := c.namespaceExists(ctx, namespace); err != nil {
+		return fmt.Errorf("%w: %w", otherwise, err)
+	}
+	return cli.Cluster(otherwise)
 }
 
 // ResourceOf returns where objects of a kind are stored. It is empty if the cluster does not serve the kind.

@@ -107,7 +107,7 @@ func (f *Flags) Client(warnings io.Writer) (*Client, error) {
 	if err != nil {
 		return nil, cli.Cluster(fmt.Errorf("making a client: %w", err))
 	}
-	return &Client{rest: client, Namespace: namespace}, nil
+	return &Client{rest: client, Namespace: namespace, requested: namespace}, nil
 }
 
 func userAgent() string {

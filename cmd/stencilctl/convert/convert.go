@@ -151,7 +151,7 @@ func (c *converting) stored(ctx context.Context, names []string) ([]input, error
 			return nil, cluster.Failed("reading Template "+at.String(), err)
 		}
 		if object == nil {
-			return nil, cli.Cluster(fmt.Errorf("there is no Template %s in namespace %s", at.Name, at.Namespace))
+			return nil, client.Absent(ctx, at.Namespace, fmt.Errorf("there is no Template %s in namespace %s", at.Name, at.Namespace))
 		}
 		// The client does not return the type of the object; it is that of the request.
 		object["apiVersion"], object["kind"] = templates.GroupVersion().String(), openshift.Kind

@@ -192,7 +192,7 @@ func (c *converting) templates(ctx context.Context, client *cluster.Client, name
 		case err != nil:
 			return cluster.Failed("reading template "+at.String(), err)
 		case object == nil:
-			return cli.Cluster(fmt.Errorf("there is no template %s in namespace %s", at.Name, at.Namespace))
+			return client.Absent(ctx, at.Namespace, fmt.Errorf("there is no template %s in namespace %s", at.Name, at.Namespace))
 		}
 		if err := visit(object); err != nil {
 			return err

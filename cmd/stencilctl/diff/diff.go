@@ -165,7 +165,7 @@ func (d *differing) vm(ctx context.Context, reader *source.Reader, names []strin
 		return nil, cluster.Failed("reading VirtualMachine "+at.String(), err)
 	}
 	if vm == nil {
-		return nil, cli.Cluster(fmt.Errorf("there is no VirtualMachine %s in namespace %s", at.Name, at.Namespace))
+		return nil, client.Absent(ctx, at.Namespace, fmt.Errorf("there is no VirtualMachine %s in namespace %s", at.Name, at.Namespace))
 	}
 	return vm, nil
 }
@@ -211,10 +211,11 @@ func rendered(vm machine.Object) (machine.Reference, error) {
 }
 
 func name(vm machine.Object) string {
+	shown := cli.Named(vm.Name(), machine.StringAt(vm.Metadata, "generateName"))
 	if namespace := machine.StringAt(vm.Metadata, "namespace"); namespace != "" {
-		return namespace + "/" + vm.Name()
+		return namespace + "/" + shown
 	}
-	return vm.Name()
+	return shown
 }
 
 func (d *differing) print(found *report) error {

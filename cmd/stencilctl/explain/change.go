@@ -53,7 +53,7 @@ func (e *explaining) changed(ctx context.Context, client *cluster.Client, name s
 		return cluster.Failed("reading VirtualMachine "+found.VM, err)
 	}
 	if stored == nil {
-		return cli.Cluster(fmt.Errorf("VirtualMachine %s does not exist", found.VM))
+		return client.Absent(ctx, at.Namespace, fmt.Errorf("VirtualMachine %s does not exist", found.VM))
 	}
 	vm, errs := machine.Read(stored)
 	if _, refers := vm.Reference(); len(errs) > 0 || !refers {

@@ -124,7 +124,7 @@ func (e *explaining) created(ctx context.Context, client *cluster.Client, found 
 	if namespace == "" || e.cluster.Namespace() != "" {
 		namespace = client.Namespace
 	}
-	found.VM = namespace + "/" + object.Name()
+	found.VM = namespace + "/" + object.ShownName()
 	x := examination{client: client, object: object, namespace: namespace, report: found}
 	if err := x.examine(ctx); err != nil {
 		return err

@@ -112,7 +112,7 @@ func (t *target) get(ctx context.Context) (*v1alpha1.GoldenImage, error) {
 	case err != nil:
 		return nil, cluster.Failed("reading GoldenImage "+t.at.String(), err)
 	case object == nil:
-		return nil, cli.Cluster(fmt.Errorf("there is no GoldenImage %s in namespace %s", t.at.Name, t.at.Namespace))
+		return nil, t.client.Absent(ctx, t.at.Namespace, fmt.Errorf("there is no GoldenImage %s in namespace %s", t.at.Name, t.at.Namespace))
 	}
 	return decode(object)
 }

@@ -352,6 +352,7 @@ func (p *processing) show(made *result) error {
 		}
 		return nil
 	case p.format.Is(cli.Table) && p.did != "":
+		name = cli.Named(machine.StringAt(metadataOf(made.vm), "name"), name)
 		fmt.Fprintf(p.streams.Out, "%s %s%s\n", cli.Placed("virtualmachine.kubevirt.io", cmp.Or(namespace, made.namespace), name), p.did, p.dryRun.Suffix())
 		return nil
 	case p.format.Is(cli.Table):

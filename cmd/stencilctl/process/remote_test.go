@@ -282,7 +282,7 @@ func TestProcessInTheCluster(t *testing.T) {
 			name:     "a template that is not there",
 			line:     []string{"golden/web", "--local"},
 			wantCode: cli.ExitCluster,
-			wantErr:  "error: template golden/web does not exist\n",
+			wantErr:  "error: template golden/web does not exist: namespace golden does not exist\n",
 		},
 		{
 			name: "a template that may not be read",

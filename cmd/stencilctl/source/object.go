@@ -26,6 +26,9 @@ func (o *Object) Namespace() string { return o.metadata("namespace") }
 // Name returns the name in its metadata.
 func (o *Object) Name() string { return o.metadata("name") }
 
+// ShownName returns the name for messages, also of an object whose name is generated.
+func (o *Object) ShownName() string { return cli.Named(o.Name(), o.metadata("generateName")) }
+
 func (o *Object) metadata(key string) string {
 	metadata, _ := o.Content["metadata"].(map[string]any)
 	return machine.StringAt(metadata, key)
@@ -33,7 +36,7 @@ func (o *Object) metadata(key string) string {
 
 // String identifies the object in messages.
 func (o *Object) String() string {
-	name := o.Name()
+	name := o.ShownName()
 	if namespace := o.Namespace(); namespace != "" {
 		name = namespace + "/" + name
 	}

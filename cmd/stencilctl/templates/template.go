@@ -57,7 +57,7 @@ func Get(ctx context.Context, client *cluster.Client, at machine.Reference) (*Te
 		return nil, cluster.Failed("reading template "+at.String(), err)
 	}
 	if object == nil {
-		return nil, cli.Cluster(fmt.Errorf("template %s does not exist", at))
+		return nil, client.Absent(ctx, at.Namespace, fmt.Errorf("template %s does not exist", at))
 	}
 	var read v1beta1.VirtualMachineTemplate
 	if err := Decode(object, &read); err != nil {

@@ -72,7 +72,7 @@ func (w *watched) get(ctx context.Context) (map[string]any, error) {
 		return nil, cluster.Failed("reading "+w.String(), err)
 	}
 	if object == nil {
-		return nil, cli.Cluster(fmt.Errorf("%s does not exist", w))
+		return nil, w.client.Absent(ctx, w.namespace, fmt.Errorf("%s does not exist", w))
 	}
 	return object, nil
 }

@@ -141,7 +141,8 @@ func (c *importing) run(command *cobra.Command, from string) error {
 		at.name = object.GenerateName
 	}
 	if !c.wait || c.dryRun.Client() || c.dryRun.Server() {
-		return show(c.streams, c.format, object, at.String(), at.placed(), "created"+c.dryRun.Suffix())
+		placed := cli.Placed(at.kind(), at.namespace, cli.Named(object.Name, object.GenerateName))
+		return show(c.streams, c.format, object, at.String(), placed, "created"+c.dryRun.Suffix())
 	}
 	fmt.Fprintf(c.streams.Err, "%s created\n", at.placed())
 	return c.finish(ctx, at, object, sent)

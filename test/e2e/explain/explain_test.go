@@ -101,7 +101,7 @@ func TestExplain(t *testing.T) {
 				"denied by webhook render.template.kubevirt.io (rendering: ",
 				"denied the request: virtualmachines.kubevirt.io \"web-2\" is forbidden: it is not approved in namespace \"team-a\"\n",
 				"\n  - spec.template.spec.nodeSelector.disktype: Forbidden: may not be written or changed beside the template",
-				"\n  - parameters[INSTANCETYPE]: Forbidden: Invalid value: \"u1.8xlarge\": must be one of",
+				"\n  - parameters[INSTANCETYPE]: Invalid value: \"u1.8xlarge\": must be one of",
 			},
 		},
 		{
