@@ -69,7 +69,7 @@ func Open(r io.ReaderAt, size int64) (*Package, error) {
 	return p, nil
 }
 
-// least returns the least number of bytes that the content of a member occupies. How many a sparse one does, only package tar knows.
+// least returns the least number of bytes that the content of a member occupies. Those of a sparse one are in package tar only.
 func (m Member) least() int64 {
 	if m.sparse {
 		return 0

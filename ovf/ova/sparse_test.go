@@ -108,7 +108,11 @@ func TestDamagedSparseMembersAreRejected(t *testing.T) {
 
 	// The size with holes as a binary number, and the checksum of the header.
 	large := bytes.Clone(whole)
-	header := large[bytes.Index(large, []byte("empty.raw\x00")):][:512]
+	at := bytes.Index(large, []byte("empty.raw\x00"))
+	if at < 0 {
+		t.Fatal("there is no header")
+	}
+	header := large[at:][:512]
 	copy(header[483:], []byte{0x80, 0, 0, 0})
 	binary.BigEndian.PutUint64(header[487:], ova.MaxSparseBytes+1)
 	copy(header[148:], "        ")
