@@ -300,8 +300,14 @@ var clustered = map[string]struct {
 	"capture, too late": {line: "capture web-1 -n shop --wait --timeout 2s --poll-interval 1h", answers: map[string][]string{"GET " + vmAt + "/web-1": {pinned},
 		"POST " + requestsAt: {request("")}, "GET " + requestsAt + "/web-1-abcde": {request("", "Progressing True Reconciling")},
 	}},
-	"capture, deleted":                {line: "capture web-1 -n shop --wait", answers: map[string][]string{"GET " + vmAt + "/web-1": {pinned}, "POST " + requestsAt: {request("")}}},
-	"capture, refused":                {line: "capture web-1 -n shop", answers: map[string][]string{"GET " + vmAt + "/web-1": {pinned}, "POST " + requestsAt: {respondWithError(403, "Forbidden", "ada cannot create it")}}},
+	"capture, deleted": {line: "capture web-1 -n shop --wait", answers: map[string][]string{"GET " + vmAt + "/web-1": {pinned}, "POST " + requestsAt: {request("")}}},
+	"capture, refused": {line: "capture web-1 -n shop", answers: map[string][]string{"GET " + vmAt + "/web-1": {pinned}, "POST " + requestsAt: {respondWithError(403, "Forbidden", "ada cannot create it")}}},
+	"version": {line: "version", answers: map[string][]string{
+		"GET /version":                   {`{"gitVersion": "v1.34.1"}`},
+		"GET /apis/template.kubevirt.io": {`{"versions": [{"groupVersion": "template.kubevirt.io/v1beta1"}, {"groupVersion": "template.kubevirt.io/v1alpha1"}]}`},
+	}},
+	"version, as JSON":                {line: "version -o json", answers: map[string][]string{"GET /version": {`{"gitVersion": "v1.34.1"}`}}},
+	"version, without the cluster":    {line: "version --client -o json"},
 	"capture, no VM":                  {line: "capture web-1 -n shop --wait"},
 	"capture, no VM and no namespace": {line: "capture missing/web-1 -n shop --wait"},
 	"capture, of a VM that the user may not get": {line: "capture web-1 -n shop", answers: map[string][]string{

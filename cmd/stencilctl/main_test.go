@@ -64,6 +64,13 @@ var commands = map[string]struct {
 }{
 	"help":                                        {line: "kubectl-stencil policy --help"},
 	"an unknown command":                          {line: "stencilctl policy chek"},
+	"help of all":                                 {line: "stencilctl --help"},
+	"options":                                     {line: "kubectl-stencil options"},
+	"an unknown command that is near":             {line: "stencilctl creat golden/web"},
+	"an unknown command of another program":       {line: "stencilctl render golden/web"},
+	"an unknown command beside an action":         {line: "stencilctl defaults unpn web-1"},
+	"an unknown command that is near nothing":     {line: "stencilctl frobnicate"},
+	"version without a cluster":                   {line: "stencilctl version --kubeconfig none -o json"},
 	"an unknown flag":                             {line: "stencilctl policy check --quick policies"},
 	"an unknown format":                           {line: "stencilctl policy check -o xml policies"},
 	"check good policies":                         {line: "stencilctl policy check policies"},
@@ -265,6 +272,8 @@ var scrubbed = []struct {
 	{regexp.MustCompile(`("?microseconds"?: )\d+`), "${1}7"},
 	{regexp.MustCompile(` time="[0-9.]+"`), ` time="0.000007"`},
 	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "sha256:..."},
+	{regexp.MustCompile(`stencilctl \S+ \(revision [^)]*\)`), "stencilctl VERSION (revision REVISION, GO)"},
+	{regexp.MustCompile(`("client": \{\n +"version": )"[^"]*"(,\n +"revision": )"[^"]*"(,\n +"go": )"[^"]*"`), `$1"..."$2"..."$3"..."`},
 	{regexp.MustCompile(`(?m)^  note policy \S+ took \d+ ms, .*\n`), ""},
 }
 

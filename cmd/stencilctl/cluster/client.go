@@ -244,3 +244,22 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	}
 	return info.GitVersion, nil
 }
+
+// Versions returns which versions of API groups the cluster serves, GROUP/VERSION, the preferred one of each group first.
+func (c *Client) Versions(ctx context.Context, groups ...string) ([]string, error) {
+	served := []string{}
+	for _, group := range groups {
+		var found metav1.APIGroup
+		err := fetch(ctx, c.rest.Get().AbsPath("/apis/"+group), &found)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return served, Failed("reading the versions of "+group, err)
+		}
+		for _, version := range found.Versions {
+			served = append(served, version.GroupVersion)
+		}
+	}
+	return served, nil
+}

@@ -53,9 +53,18 @@ func (f *Flags) RegisterForRequests(flags *pflag.FlagSet) {
 
 func (f *Flags) register(flags *pflag.FlagSet, names clientcmd.ConfigOverrideFlags) {
 	f.rules = clientcmd.NewDefaultClientConfigLoadingRules()
-	flags.StringVar(&f.rules.ExplicitPath, "kubeconfig", "", "path of the kubeconfig (default $KUBECONFIG, or ~/.kube/config)")
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	own.StringVar(&f.rules.ExplicitPath, "kubeconfig", "", "path of the kubeconfig (default $KUBECONFIG, or ~/.kube/config)")
 	names.Timeout.Default = "0"
-	clientcmd.BindOverrideFlags(&f.overrides, flags, names)
+	clientcmd.BindOverrideFlags(&f.overrides, own, names)
+	own.VisitAll(func(flag *pflag.Flag) {
+		if flag.Name == "namespace" {
+			flag.Usage = "namespace (default that of the context)"
+		} else {
+			flag.Annotations = map[string][]string{cli.Connection: {"true"}}
+		}
+	})
+	flags.AddFlagSet(own)
 }
 
 // Client limits, as in kubectl.
