@@ -259,8 +259,12 @@ var clustered = map[string]struct {
 	"repin, no namespace": {line: "defaults repin --all -n missing", answers: map[string][]string{
 		"GET " + strings.Replace(vmAt, "shop", "missing", 1): {`{"items": []}`},
 	}},
-	"explain a machine, nothing":    {line: "explain"},
-	"explain a machine, no machine": {line: "explain -f templates/web.yaml"},
+	"explain a machine, a file without -f": {line: "explain machines/web-1.yaml", answers: map[string][]string{
+		"POST " + reviewsAt: {may}, "GET " + templateAt: {"FILE templates/web.yaml"}, "POST " + vmAt: {`{}`},
+	}},
+	"capture, by the old name of a flag": {line: "capture web-1 -n shop --dry-run=client -o yaml --instancetype Keep"},
+	"explain a machine, nothing":         {line: "explain"},
+	"explain a machine, no machine":      {line: "explain -f templates/web.yaml"},
 	"explain a change": {line: "explain web-1 -n shop -p CORES=4 -p ZONE-", answers: map[string][]string{
 		"GET " + vmAt + "/web-1": {tuned("2")}, "POST " + reviewsAt: {may}, "PATCH " + vmAt + "/web-1": {tuned("4")},
 	}},
@@ -315,7 +319,7 @@ var clustered = map[string]struct {
 	}},
 	"capture, of a server that fails":  {line: "capture web-1 -n shop", answers: map[string][]string{"GET " + vmAt + "/web-1": {respondWithError(400, "BadRequest", "etcd is away")}}},
 	"capture, a dry run":               {line: "capture web-1 -n shop --dry-run=client -o yaml"},
-	"capture, with all it may ask for": {line: "capture web-1 -n shop --dry-run=client -o yaml --instancetype Keep --run-strategy Keep --secrets Parameterize --secretize --keep-layout --parameterize INSTANCETYPE,SSH_KEY --limit 2h"},
+	"capture, with all it may ask for": {line: "capture web-1 -n shop --dry-run=client -o yaml --instancetype-mode Keep --run-strategy Keep --secrets Parameterize --secretize --keep-layout --parameterize INSTANCETYPE,SSH_KEY --limit 2h"},
 	"capture, with objects": {line: "capture web-1 -n shop --include Services,Secrets", answers: map[string][]string{
 		"POST " + requestsAt: {request("")},
 		"GET " + vmAt + "/web-1": {`{"metadata": {"name": "web-1"}, "spec": {"template": {"metadata": {"labels": {"app": "web"}}, "spec": {"volumes": [

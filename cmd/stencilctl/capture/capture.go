@@ -56,7 +56,7 @@ in another namespace, virtualmachinetemplaterequests/source there. With --includ
 VirtualMachine, or the Secrets that it refers to, and puts them into the request; it takes the permissions to get the
 VirtualMachine, to list Services and to get these Secrets.`,
 		Example: `  stencilctl capture web-1 -n shop --name web --wait
-  stencilctl capture web-1 -n shop --instancetype Keep --secrets Parameterize --parameterize INSTANCETYPE,SSH_KEY
+  stencilctl capture web-1 -n shop --instancetype-mode Keep --secrets Parameterize --parameterize INSTANCETYPE,SSH_KEY
   stencilctl capture shop/web-1 -n golden --name web --labels os=fedora`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, names []string) error { return c.run(command, names[0]) },
@@ -66,6 +66,7 @@ VirtualMachine, to list Services and to get these Secrets.`,
 	flags.StringToStringVar(&c.labels, "labels", nil, "labels of the template: KEY=VALUE,...")
 	flags.DurationVar(&c.ttl, "ttl", 0, "how long after its success the request is deleted (default never)")
 	c.options(flags)
+	cli.Alias(command, "instancetype", "instancetype-mode")
 	flags.BoolVar(&c.wait, "wait", false, "wait until the template is ready")
 	c.following.Register(flags, defaultTimeout)
 	c.dryRun.Register(command)

@@ -17,7 +17,7 @@ type option struct {
 }
 
 var options = []option{
-	{"instancetype", "instancetype", "how the instance type and the preference are handled", []string{
+	{"instancetype-mode", "instancetype", "how the instance type and the preference are handled", []string{
 		string(v1beta1.CaptureInstancetypeExpand), string(v1beta1.CaptureInstancetypeKeep),
 	}},
 	{"run-strategy", "runStrategy", "whether VMs of the template run", []string{

@@ -7,7 +7,11 @@ import (
 )
 
 // DryRun is the value of kubectl's flag --dry-run.
-type DryRun struct{ value string }
+type DryRun struct {
+	value string
+	// bare means that --dry-run without a value is one, too.
+	bare bool
+}
 
 // Values of the flag.
 const (
@@ -22,6 +26,16 @@ func (d *DryRun) Register(command *cobra.Command) {
 	_ = command.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{dryRunNone, dryRunClient, dryRunServer}, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// RegisterBare is Register for a command whose flag --dry-run had no value, which stays valid.
+func (d *DryRun) RegisterBare(command *cobra.Command) {
+	d.bare = true
+	d.Register(command)
+	command.Flags().Lookup("dry-run").NoOptDefVal = dryRunServer
+}
+
+// Requested reports whether nothing must be stored.
+func (d *DryRun) Requested() bool { return d.Client() || d.Server() }
+
 // Client reports whether nothing must be sent to be stored.
 func (d *DryRun) Client() bool { return d.value == dryRunClient }
 
@@ -30,7 +44,7 @@ func (d *DryRun) Server() bool { return d.value == dryRunServer }
 
 // Suffix returns the suffix of a message about what was done.
 func (d *DryRun) Suffix() string {
-	if d.Client() || d.Server() {
+	if d.Requested() {
 		return " (" + d.value + " dry run)"
 	}
 	return ""
@@ -46,6 +60,14 @@ func (d *DryRun) String() string {
 
 // Set implements pflag.Value.
 func (d *DryRun) Set(value string) error {
+	if d.bare {
+		switch value {
+		case "true":
+			value = dryRunServer
+		case "false":
+			value = dryRunNone
+		}
+	}
 	switch value {
 	case dryRunNone, dryRunClient, dryRunServer:
 		d.value = value

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -59,10 +62,18 @@ func connections(flags *pflag.FlagSet) (found []*pflag.Flag) {
 	return found
 }
 
+// takesFiles reports whether a command with subcommands is given manifests, which it takes with -f, too.
+func takesFiles(command *cobra.Command, arguments []string) bool {
+	return command.Flags().Lookup("filename") != nil && !slices.ContainsFunc(arguments, func(argument string) bool {
+		extension := strings.ToLower(filepath.Ext(argument))
+		return !slices.Contains([]string{".yaml", ".yml", ".json"}, extension)
+	})
+}
+
 // Subcommand validates the arguments of a command that has subcommands and takes no arguments: cobra would print help and report success for one that does
 // not exist.
 func Subcommand(command *cobra.Command, arguments []string) error {
-	if len(arguments) == 0 {
+	if len(arguments) == 0 || takesFiles(command, arguments) {
 		return nil
 	}
 	text := fmt.Sprintf("unknown command %q for %q", arguments[0], command.CommandPath())
@@ -70,5 +81,5 @@ func Subcommand(command *cobra.Command, arguments []string) error {
 	if near := command.SuggestionsFor(arguments[0]); len(near) > 0 {
 		text += "; did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return Usage(fmt.Errorf("%s", text))
+	return Usage(errors.New(text))
 }

@@ -75,8 +75,7 @@ for something else, or if anything would be denied.`,
 	flags.StringSliceVarP(&c.files, "filename", "f", nil, "files or folders with Templates")
 	flags.BoolVar(&c.sources, "sources", false, "give VirtualMachineTemplates DataSources instead of claims")
 	flags.BoolVar(&c.inCluster, "stored", false, "with --sources, update the templates of the cluster")
-	c.dryRun.Register(command)
-	flags.Lookup("dry-run").NoOptDefVal = "server"
+	c.dryRun.RegisterBare(command)
 	flags.Var(c.syntax, "syntax", "how placeholders are written: braces, ${NAME} and ${{NAME}}, or parentheses, $(NAME) and $((NAME))")
 	_ = command.RegisterFlagCompletionFunc("syntax", cobra.FixedCompletions([]string{braces, parentheses}, cobra.ShellCompDirectiveNoFileComp))
 	c.cluster.Register(flags)

@@ -32,7 +32,7 @@ type filling struct {
 func NewCommand(streams cli.Streams) *cobra.Command {
 	f := filling{streams: streams, format: cli.NewFormat(cli.Table, cli.YAML, cli.JSON)}
 	command := &cobra.Command{
-		Use:   "defaults -f FILE...",
+		Use:   "defaults FILE.yaml... | -f FILE...",
 		Short: "Show the defaults that the guest of a VirtualMachine will see",
 		Long: `Show the defaults that the guest of a VirtualMachine will see: the version of its machine type, PCI addresses and the other
 values that stencil-defaulter fills in at admission.
@@ -44,8 +44,10 @@ defaults, with -o json the whole response.`,
 		Example: `  stencilctl defaults -f vm.yaml
   stencilctl defaults -f vm.yaml,preference.yaml -o yaml | kubectl diff -f -
   stencilctl defaults -f vm.yaml --socket /run/stencil/defaulter.sock`,
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return f.run(command.Context()) },
+		RunE: func(command *cobra.Command, paths []string) error {
+			f.files = append(f.files, paths...)
+			return f.run(command.Context())
+		},
 	}
 	command.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "files with the VirtualMachine and its instance type and preference")
 	command.Flags().StringVar(&f.socket, "socket", "", "unix socket of a stencil-defaulter that runs")

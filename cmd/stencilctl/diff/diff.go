@@ -32,7 +32,7 @@ type differing struct {
 func NewCommand(streams cli.Streams) *cobra.Command {
 	d := differing{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.YAML)}
 	command := &cobra.Command{
-		Use:   "diff [[NAMESPACE/]VM | -f FILE] [-t FILE]",
+		Use:   "diff [[NAMESPACE/]VM | FILE.yaml | -f FILE] [-t FILE]",
 		Short: "Show the differences between a VirtualMachine and its template",
 		Long: `Show the differences between a VirtualMachine and its template.
 
@@ -82,6 +82,9 @@ type difference struct {
 }
 
 func (d *differing) run(ctx context.Context, names []string) error {
+	if d.file == "" && len(names) == 1 && source.IsManifest(names[0]) {
+		d.file, names = names[0], nil
+	}
 	switch {
 	case d.file == "" && len(names) == 0:
 		return cli.Usage(errors.New("a VirtualMachine must be given: NAME, or -f FILE"))

@@ -26,7 +26,7 @@ type explaining struct {
 func NewCommand(streams cli.Streams) *cobra.Command {
 	e := explaining{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.YAML)}
 	command := &cobra.Command{
-		Use:   "explain -f FILE | [NAMESPACE/]NAME -p PARAMETER=VALUE",
+		Use:   "explain FILE.yaml | -f FILE | [NAMESPACE/]NAME -p PARAMETER=VALUE",
 		Short: "Explain whether a VirtualMachine would be created or changed, and why",
 		Long: `Explain whether a VirtualMachine would be created, and why. With NAME, explain what new values of its mutable parameters would
 change in a VirtualMachine that exists.
@@ -83,6 +83,9 @@ func (r *report) add(what, result string, details ...string) {
 }
 
 func (e *explaining) run(ctx context.Context, names []string) error {
+	if e.file == "" && len(e.parameters) == 0 && len(names) == 1 && source.IsManifest(names[0]) {
+		e.file, names = names[0], nil
+	}
 	if (e.file == "") == (len(names) == 0) || len(names) == 1 && len(e.parameters) == 0 || e.file != "" && len(e.parameters) > 0 {
 		return cli.Usage(errOneSource)
 	}

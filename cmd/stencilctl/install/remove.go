@@ -23,7 +23,7 @@ type remove struct {
 	lease   string
 	release string
 	hold    time.Duration
-	dryRun  bool
+	dryRun  cli.DryRun
 }
 
 func newRemove(streams cli.Streams) *cobra.Command {
@@ -51,7 +51,7 @@ It takes the permissions of the ClusterRoles in the chart's templates/uninstall.
 	command.Flags().StringVar(&r.lease, "lease", "stencil-system/stencil-manager", "NAMESPACE/NAME of the Lease of Stencil's leader")
 	command.Flags().StringVar(&r.release, "release", "stencil-system/stencil", "NAMESPACE/NAME of Stencil's Helm release, of which objects of failed revisions are deleted")
 	command.Flags().DurationVar(&r.hold, "hold", 10*time.Minute, "time for which no manager reconciles afterwards, at least 1m")
-	command.Flags().BoolVar(&r.dryRun, "dry-run", false, "only print what would be done")
+	r.dryRun.RegisterBare(command)
 	r.cluster.RegisterUnnamespaced(command.Flags())
 	r.format.Register(command, "output", "o")
 	return command
@@ -81,9 +81,9 @@ func (r *remove) run(ctx context.Context) error {
 	}
 	err = errors.Join(
 		uninstall.Run(ctx, uninstall.Options{
-			Config: config, Lease: types.NamespacedName{Namespace: namespace, Name: name}, Hold: r.hold, DryRun: r.dryRun, Report: report,
+			Config: config, Lease: types.NamespacedName{Namespace: namespace, Name: name}, Hold: r.hold, DryRun: r.dryRun.Requested(), Report: report,
 		}),
-		uninstall.Leftovers(ctx, config, uninstall.Release{Namespace: releaseNamespace, Name: releaseName}, r.dryRun, report),
+		uninstall.Leftovers(ctx, config, uninstall.Release{Namespace: releaseNamespace, Name: releaseName}, r.dryRun.Requested(), report),
 	)
 	if !r.format.Is(cli.Table) {
 		if err := r.format.Write(r.streams.Out, map[string]any{"steps": steps}); err != nil {

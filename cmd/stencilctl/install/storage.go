@@ -22,7 +22,7 @@ type migration struct {
 	streams cli.Streams
 	cluster cluster.Flags
 	client  *cluster.Client
-	dryRun  bool
+	dryRun  cli.DryRun
 }
 
 func newMigrateStorage(streams cli.Streams) *cobra.Command {
@@ -46,7 +46,7 @@ virtualmachinetemplaterequests in all namespaces.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(command *cobra.Command, _ []string) error { return m.run(command.Context()) },
 	}
-	command.Flags().BoolVar(&m.dryRun, "dry-run", false, "only count the objects, and print what would be done")
+	m.dryRun.RegisterBare(command)
 	m.cluster.RegisterUnnamespaced(command.Flags())
 	return command
 }
@@ -126,7 +126,7 @@ func (m *migration) migrate(ctx context.Context, name string) (exists bool, err 
 			return true, err
 		}
 		what := fmt.Sprintf("%s from %s to %s", cli.Count(count, "object", "objects"), strings.Join(s.older, " and "), s.resource.Version)
-		if m.dryRun {
+		if m.dryRun.Requested() {
 			fmt.Fprintf(m.streams.Out, "to do   %s: %s\n", name, what)
 			return true, nil
 		}
@@ -150,7 +150,7 @@ func (m *migration) rewrite(ctx context.Context, resource schema.GroupVersionRes
 		if count++; count%cluster.PageSize == 0 {
 			fmt.Fprintf(m.streams.Err, "%d %s\n", count, resource.Resource)
 		}
-		if m.dryRun {
+		if m.dryRun.Requested() {
 			return nil
 		}
 		metadata := machine.MapAt(object, "metadata")

@@ -24,7 +24,7 @@ type handing struct {
 	cluster cluster.Flags
 	release string
 	file    string
-	dryRun  bool
+	dryRun  cli.DryRun
 	limit   time.Duration
 	steps   func(h *handover) []step
 	last    func(h *handover) string
@@ -122,7 +122,7 @@ func (c *handing) command(name, short, long string) *cobra.Command {
 	}
 	command.Flags().StringVar(&c.release, "release", "stencil-system/stencil", "NAMESPACE/NAME of Stencil's Helm release")
 	command.Flags().StringVar(&c.file, "file", "stencil-"+name+".yaml", "where templates and requests are saved; an existing file is kept and compared")
-	command.Flags().BoolVar(&c.dryRun, "dry-run", false, "change nothing, and print what is to do")
+	c.dryRun.RegisterBare(command)
 	command.Flags().DurationVar(&c.limit, "step-timeout", defaultLimit, "how long one step may wait for virt-operator")
 	c.cluster.RegisterUnnamespaced(command.Flags())
 	return command
@@ -146,7 +146,7 @@ func (c *handing) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := take(ctx, c.streams, c.steps(h), c.dryRun, c.limit); err != nil || c.dryRun {
+	if err := take(ctx, c.streams, c.steps(h), c.dryRun.Requested(), c.limit); err != nil || c.dryRun.Requested() {
 		return err
 	}
 	fmt.Fprintln(c.streams.Out, c.last(h))

@@ -30,8 +30,9 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 		format:  cli.NewFormat(cli.Table, cli.JSON, cli.SARIF),
 		failOn:  cli.NewFormat(string(templatelint.Error), string(templatelint.Warning), string(templatelint.Advice)),
 	}
+	var files cli.Files
 	command := &cobra.Command{
-		Use:   "lint FILE...",
+		Use:   "lint FILE... | -f FILE...",
 		Short: "Check templates for errors and possible improvements",
 		Long: `Check templates for errors and possible improvements.
 
@@ -39,12 +40,13 @@ The cluster rejects templates with errors, and returns warnings when it stores a
 Every finding has its row and column. The files are manifests in YAML or JSON, folders of those, and "-" for the standard
 input; objects in them other than VirtualMachineTemplates are ignored.`,
 		Example: `  stencilctl lint templates/
-  stencilctl lint --format sarif templates/ > lint.sarif
+  stencilctl lint -o sarif templates/ > lint.sarif
   kubectl get vmt fedora -n golden -o yaml | stencilctl lint -`,
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, paths []string) error { return l.run(paths) },
+		RunE: func(_ *cobra.Command, paths []string) error { return l.run(files.All(paths)) },
 	}
-	l.format.Register(command, "format", "")
+	files.Register(command)
+	l.format.Register(command, "output", "o")
+	cli.Alias(command, "format", "output")
 	command.Flags().Var(l.failOn, "fail-on", "the least that makes the exit code 1: error, warning or advice")
 	return command
 }

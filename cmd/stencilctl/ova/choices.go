@@ -26,13 +26,15 @@ func (c *choices) register(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVarP(&c.chosen.Namespace, "namespace", "n", "", "namespace of the templates and of their disks")
 	flags.StringVar(&c.chosen.Name, "name", "", "name of the template, or what names begin with if there are several (default that of the virtual system)")
-	flags.StringVar(&c.chosen.Configuration, "configuration", "", "deployment option (default that of the package)")
+	flags.StringVar(&c.chosen.Configuration, "deployment-option", "", "ID of a configuration of the package (default that of the package)")
 	flags.StringToStringVar(&c.chosen.Networks, "network", nil, "network of the package, and pod or the NetworkAttachmentDefinition for it: NETWORK=NAME; may be repeated")
 	flags.StringVar(&c.chosen.DiskBus, "disk-bus", "", "bus of all disks: "+strings.Join(buses, ", ")+" (default virtio for disks at virtio controllers, sata for others)")
 	flags.StringVar(&c.chosen.StorageClass, "storage-class", "", "StorageClass of the disks (default that of the cluster)")
-	flags.StringVar(&c.chosen.Instancetype, "instancetype-name", "", "VirtualMachineClusterInstancetype, which has the CPUs and the memory (default none: those of the package)")
+	flags.StringVar(&c.chosen.Instancetype, "instancetype", "", "VirtualMachineClusterInstancetype, which has the CPUs and the memory (default none: those of the package)")
 	flags.StringVar(&c.preference, "preference", "", `VirtualMachineClusterPreference; "" for none (default one for the operating system)`)
 	flags.StringVar(&c.delivery, "delivery", "", "how guests get the values of properties: "+strings.Join(deliveries, ", ")+" (default by their names)")
+	cli.Alias(command, "instancetype-name", "instancetype")
+	cli.Alias(command, "configuration", "deployment-option")
 	for name, values := range map[string][]string{"disk-bus": buses, "delivery": deliveries} {
 		// It fails only for a flag that does not exist.
 		_ = command.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))

@@ -55,11 +55,11 @@ func newConvert(streams cli.Streams) *cobra.Command {
 written, and the digests of the OVA are verified before that. If anything fails, the folder is removed.
 
 A folder becomes an OVA: its template, which must be the only manifest, and for each disk of which VirtualMachines get a copy, the file CLAIM.raw. The hardware is
-that of the VirtualMachine that the template renders, with the CPUs and the memory of its instance type (--instancetype). The template itself is part of the OVA, and Stencil reads it from there. Nothing is overwritten.`,
+that of the VirtualMachine that the template renders, with the CPUs and the memory of its instance type (--instancetype-file). The template itself is part of the OVA, and Stencil reads it from there. Nothing is overwritten.`,
 		Example: `  stencilctl ova convert appliance.ova --output-folder appliance -n golden
   stencilctl ova convert appliance.ova --output-folder appliance --ca vendor.pem --network "VM Network=pod"
   stencilctl ova convert appliance --output-file appliance.ova -p NAME=appliance
-  stencilctl ova convert appliance --output-file appliance.ova --instancetype u1.medium.yaml -o json`,
+  stencilctl ova convert appliance --output-file appliance.ova --instancetype-file u1.medium.yaml -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, paths []string) error { return c.run(command, paths[0]) },
 	}
@@ -70,7 +70,7 @@ that of the VirtualMachine that the template renders, with the CPUs and the memo
 	flags.StringVar(&c.output, "output-folder", "", "folder to write, which must not exist")
 	flags.StringVar(&c.outputFile, "output-file", "", "OVA to write, which must not exist")
 	flags.StringArrayVarP(&c.parameters, "param", "p", nil, "value of a parameter of the template in the folder: NAME=VALUE; may be repeated")
-	flags.StringSliceVar(&c.instancetypes, "instancetype", nil, "files with the instance type that the template in the folder names, and with its preference")
+	flags.StringSliceVar(&c.instancetypes, "instancetype-file", nil, "files with the instance type that the template in the folder names, and with its preference")
 	flags.Var(c.compression, "compression", "how strongly the disks in the OVA are compressed: "+strings.Join(packing.Compressions, ", "))
 	c.format.Register(command, "output", "o")
 	command.MarkFlagsOneRequired("output-folder", "output-file")
@@ -85,6 +85,11 @@ func (c *converting) run(command *cobra.Command, path string) (err error) {
 	case info.IsDir() != (c.output == ""):
 		return cli.Usage(errors.New("a folder needs --output-file, and an OVA --output-folder"))
 	case info.IsDir():
+		if names := c.choices.chosen.Instancetype; names != "" {
+			// A folder has no use for the name of an instance type, and this flag took files before.
+			fmt.Fprintln(c.streams.Err, "Note: --instancetype of a folder is now --instancetype-file, and its old name will be removed")
+			c.instancetypes = append(c.instancetypes, strings.Split(names, ",")...)
+		}
 		return c.pack(command.Context(), path)
 	}
 	if command.Flags().Changed("compression") {

@@ -147,13 +147,13 @@ func TestInspectShowsThePlan(t *testing.T) {
 }
 
 func TestAnInstanceTypeHasTheSizes(t *testing.T) {
-	code, out, messages := run(t.Context(), "inspect", web(t), "-n", "golden", "--instancetype-name", "u1.medium")
+	code, out, messages := run(t.Context(), "inspect", web(t), "-n", "golden", "--instancetype", "u1.medium")
 	for _, want := range []string{"in the package; VirtualMachines have those of the instance type u1.medium\n", "in the package; VirtualMachines have that of the instance type u1.medium\n", "instance type u1.medium, as requested; VirtualMachines cannot be created in a cluster without it\n"} {
 		if code != cli.ExitOK || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, %q is not in\n%s%s", code, want, out, messages)
 		}
 	}
-	code, out, messages = run(t.Context(), "inspect", web(t), "-n", "golden", "--instancetype-name", "u1.medium", "-o", "json")
+	code, out, messages = run(t.Context(), "inspect", web(t), "-n", "golden", "--instancetype", "u1.medium", "-o", "json")
 	if code != cli.ExitOK || !strings.Contains(out, `"instancetype": {`) || strings.Contains(out, `"cores"`) || strings.Contains(out, `"guest"`) {
 		t.Errorf("exit code %d, %s%s", code, out, messages)
 	}
@@ -325,8 +325,8 @@ func TestWhatIsWrongIsReported(t *testing.T) {
 		"a bus":                             {[]string{"inspect", good, "--disk-bus", "ide"}, cli.ExitUsage, `--disk-bus: "ide" is none of sata, scsi, virtio`},
 		"a delivery":                        {[]string{"inspect", good, "--delivery", "Mail"}, cli.ExitUsage, `--delivery: "Mail" is none of Environment, CloudInit, None`},
 		"a network":                         {[]string{"inspect", good, "--network", "LAN=pod"}, cli.ExitUsage, "LAN"},
-		"a configuration":                   {[]string{"inspect", good, "--configuration", "huge"}, cli.ExitUsage, "huge"},
-		"an instance type":                  {[]string{"inspect", good, "--instancetype-name", "Large One"}, cli.ExitUsage, `the instance type "Large One" is not the name of an object`},
+		"a configuration":                   {[]string{"inspect", good, "--deployment-option", "huge"}, cli.ExitUsage, "huge"},
+		"an instance type":                  {[]string{"inspect", good, "--instancetype", "Large One"}, cli.ExitUsage, `the instance type "Large One" is not the name of an object`},
 		"convert, a compression of nothing": {convert(good, "--compression", "Fast"), cli.ExitUsage, "--compression needs --output-file: disks in a folder are not compressed"},
 		"convert, an unknown compression":   {[]string{"convert", filepath.Dir(good), "--output-file", signed, "--compression", "Strong"}, cli.ExitUsage, "must be one of Fast, Best, None"},
 		"validate, changed":                 {[]string{"validate", changed}, cli.ExitFindings, `member "web-disk1.vmdk": has the SHA256 digest`},
@@ -342,10 +342,10 @@ func TestWhatIsWrongIsReported(t *testing.T) {
 		"convert, an unknown format":        {convert(pack(t, "", "http://example.com/format", capacity, []byte("no image"))), cli.ExitUsage, `web-disk1.vmdk: the format "http://example.com/format" is not supported: VMDK, VHD, VHDX, qcow2, raw and ISO are`},
 		"convert, a folder":                 {[]string{"convert", good, "--output-folder", filepath.Dir(good)}, cli.ExitUsage, "file exists"},
 		"convert, no gzip":                  {convert(pack(t, ` ovf:compression="gzip"`, ovf.FormatVMDKStream, capacity, lying)), cli.ExitUsage, "gzip: invalid header"},
-		"sign, the output exists":           {[]string{"sign", good, "--key", key, "--cert", certificate, "--output", exists}, cli.ExitUsage, exists + " exists"},
-		"sign, another key":                 {[]string{"sign", good, "--key", weakKey, "--cert", certificate, "--output", signed}, cli.ExitUsage, "private key does not match public key"},
-		"sign, a weak key":                  {[]string{"sign", good, "--key", weakKey, "--cert", weakCertificate, "--output", signed}, cli.ExitUsage, weakKey + " has no RSA key of at least 2048 bits"},
-		"sign, changed":                     {[]string{"sign", changed, "--key", key, "--cert", certificate, "--output", signed}, cli.ExitUsage, `member "web-disk1.vmdk": has the SHA256 digest`},
+		"sign, the output exists":           {[]string{"sign", good, "--key", key, "--cert", certificate, "--output-file", exists}, cli.ExitUsage, exists + " exists"},
+		"sign, another key":                 {[]string{"sign", good, "--key", weakKey, "--cert", certificate, "--output-file", signed}, cli.ExitUsage, "private key does not match public key"},
+		"sign, a weak key":                  {[]string{"sign", good, "--key", weakKey, "--cert", weakCertificate, "--output-file", signed}, cli.ExitUsage, weakKey + " has no RSA key of at least 2048 bits"},
+		"sign, changed":                     {[]string{"sign", changed, "--key", key, "--cert", certificate, "--output-file", signed}, cli.ExitUsage, `member "web-disk1.vmdk": has the SHA256 digest`},
 	} {
 		t.Run(what, func(t *testing.T) {
 			code, _, messages := run(t.Context(), each.arguments...)
@@ -372,7 +372,7 @@ func TestASignedOVAIsValid(t *testing.T) {
 	key, certificate := signer(t, 2048)
 	_, other := signer(t, 2048)
 	signed := filepath.Join(t.TempDir(), "signed.ova")
-	if code, out, messages := run(t.Context(), "sign", path, "--key", key, "--cert", certificate, "--output", signed); code != cli.ExitOK || out != signed+": signed by \"CN=vendor\"\n" {
+	if code, out, messages := run(t.Context(), "sign", path, "--key", key, "--cert", certificate, "--output-file", signed); code != cli.ExitOK || out != signed+": signed by \"CN=vendor\"\n" {
 		t.Fatalf("exit code %d, %s%s", code, out, messages)
 	}
 	if code, out, messages := run(t.Context(), "validate", signed, "--ca", certificate); code != cli.ExitOK || !strings.HasSuffix(out, "signed by \"CN=vendor\"\n") {

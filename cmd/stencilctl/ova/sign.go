@@ -27,19 +27,20 @@ type signing struct {
 func newSign(streams cli.Streams) *cobra.Command {
 	s := signing{streams: streams}
 	command := &cobra.Command{
-		Use:   "sign FILE --key KEY --cert CERTIFICATE --output FILE",
+		Use:   "sign FILE --key KEY --cert CERTIFICATE --output-file FILE",
 		Short: "Write an OVA with a new manifest and a signature",
 		Long: `Write an OVA with the same descriptor and files, a new manifest with SHA-256, and a signature. If the OVA has a manifest, its digests must be right. The key is
 RSA with at least 2048 bits, the only kind that VMware's products read. The output must not exist.`,
-		Example: `  stencilctl ova sign appliance.ova --key key.pem --cert chain.pem --output signed.ova`,
+		Example: `  stencilctl ova sign appliance.ova --key key.pem --cert chain.pem --output-file signed.ova`,
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(_ *cobra.Command, paths []string) error { return s.run(paths[0]) },
 	}
 	flags := command.Flags()
 	flags.StringVar(&s.key, "key", "", "file with the private key in PEM")
 	flags.StringVar(&s.certificate, "cert", "", "file with the certificate of the key in PEM, and after it those of intermediate authorities")
-	flags.StringVar(&s.output, "output", "", "file to write")
-	for _, name := range []string{"key", "cert", "output"} {
+	flags.StringVar(&s.output, "output-file", "", "file to write")
+	cli.Alias(command, "output", "output-file")
+	for _, name := range []string{"key", "cert", "output-file"} {
 		// It fails only for a flag that does not exist.
 		_ = command.MarkFlagRequired(name)
 	}

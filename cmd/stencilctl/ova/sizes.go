@@ -23,7 +23,7 @@ func sized(vm map[string]any, namespace string, paths []string) (map[string]any,
 		return nil, nil, cli.Usage(problem)
 	}
 	if instancetype == nil && len(paths) > 0 {
-		return nil, nil, cli.Usage(fmt.Errorf("--instancetype %s: the template names no instance type", strings.Join(paths, ",")))
+		return nil, nil, cli.Usage(fmt.Errorf("--instancetype-file %s: the template names no instance type", strings.Join(paths, ",")))
 	}
 	var notes []conversion.Note
 	if preference != nil {
@@ -38,12 +38,12 @@ func sized(vm map[string]any, namespace string, paths []string) (map[string]any,
 	}
 	size := find(objects, instancetype)
 	if size == nil {
-		return nil, nil, cli.Usage(fmt.Errorf("the template names the %s, whose CPUs and memory the descriptor has: give the file with it, --instancetype FILE, as `kubectl get %s -o yaml` prints it",
+		return nil, nil, cli.Usage(fmt.Errorf("the template names the %s, whose CPUs and memory the descriptor has: give the file with it, --instancetype-file FILE, as `kubectl get %s -o yaml` prints it",
 			instancetype, strings.ToLower(instancetype.Kind)+" "+instancetype.Name))
 	}
 	preferred := find(objects, preference)
 	if preference != nil && preferred == nil {
-		notes = append(notes, conversion.Note{Action: conversion.ActionWarning, Source: preference.String(), Result: "no file of --instancetype holds it: each CPU is a socket"})
+		notes = append(notes, conversion.Note{Action: conversion.ActionWarning, Source: preference.String(), Result: "no file of --instancetype-file holds it: each CPU is a socket"})
 	}
 	guest, _ := vm["spec"].(map[string]any)
 	template, _ := guest["template"].(map[string]any)

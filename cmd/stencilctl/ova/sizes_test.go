@@ -83,7 +83,7 @@ func TestInstanceTypesSizeTheHardware(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			packed := filepath.Join(t.TempDir(), "web.ova")
-			code, out, messages := run(t.Context(), "convert", folder, "--output-file", packed, "-p", "NAME=a", "--instancetype", tc.files, "-o", "json")
+			code, out, messages := run(t.Context(), "convert", folder, "--output-file", packed, "-p", "NAME=a", "--instancetype-file", tc.files, "-o", "json")
 			if code != cli.ExitOK {
 				t.Fatalf("exit code %d, %s", code, messages)
 			}
@@ -127,17 +127,17 @@ func TestInstanceTypesThatAreMissing(t *testing.T) {
 	sizes, other := filepath.Join(t.TempDir(), "sizes.yaml"), filepath.Join(t.TempDir(), "other.yaml")
 	write(t, sizes, instancetype)
 	write(t, other, strings.Replace(instancetype, "u1.xlarge", "u1.small", 1))
-	const missing = "the template names the VirtualMachineClusterInstancetype u1.xlarge, whose CPUs and memory the descriptor has: give the file with it, --instancetype FILE, " +
+	const missing = "the template names the VirtualMachineClusterInstancetype u1.xlarge, whose CPUs and memory the descriptor has: give the file with it, --instancetype-file FILE, " +
 		"as `kubectl get virtualmachineclusterinstancetype u1.xlarge -o yaml` prints it"
 	for name, tc := range map[string]struct {
 		arguments []string
 		want      string
 	}{
 		"no file":                          {[]string{folder}, missing},
-		"another instance type":            {[]string{folder, "--instancetype", other}, missing},
-		"a template without one":           {[]string{whole, "--instancetype", sizes}, "the template names no instance type"},
-		"a file that does not exist":       {[]string{folder, "--instancetype", sizes + ".none"}, "no such file"},
-		"a file with something else in it": {[]string{folder, "--instancetype", filepath.Join(folder, "web.yaml")}, missing},
+		"another instance type":            {[]string{folder, "--instancetype-file", other}, missing},
+		"a template without one":           {[]string{whole, "--instancetype-file", sizes}, "the template names no instance type"},
+		"a file that does not exist":       {[]string{folder, "--instancetype-file", sizes + ".none"}, "no such file"},
+		"a file with something else in it": {[]string{folder, "--instancetype-file", filepath.Join(folder, "web.yaml")}, missing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			packed := filepath.Join(t.TempDir(), "web.ova")

@@ -15,8 +15,9 @@ import (
 func newCheck(streams cli.Streams) *cobra.Command {
 	var files sources
 	format := cli.NewFormat(cli.Table, cli.JSON, cli.YAML, cli.JUnit, cli.SARIF)
+	var named cli.Files
 	command := &cobra.Command{
-		Use:   "check FILE...",
+		Use:   "check FILE... | -f FILE...",
 		Short: "Check whether policies compile",
 		Long: `Check whether policies compile.
 
@@ -25,13 +26,12 @@ compiles them: types of input and parameters, references and built-in functions 
 		Example: `  stencilctl policy check policies/
   helm template ./policies | stencilctl policy check -
   stencilctl policy check policies/ -o sarif > policies.sarif`,
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, paths []string) error {
 			reader, err := files.reader(streams)
 			if err != nil {
 				return err
 			}
-			policies, err := reader.Policies(paths)
+			policies, err := reader.Policies(named.All(paths))
 			if err != nil {
 				return err
 			}
@@ -58,6 +58,7 @@ compiles them: types of input and parameters, references and built-in functions 
 			return err
 		},
 	}
+	named.Register(command)
 	files.register(command)
 	format.Register(command, "output", "o")
 	return command

@@ -39,7 +39,7 @@ With --decision, requests are taken from lines of the decision log instead, and 
 the log. Values that the log masks may change the outcome; the output lists them.`,
 		Example: `  stencilctl policy eval -f vm.yaml -p policies/
   stencilctl policy eval -f vm.yaml -p policy.yaml --old before.yaml --user ada --group developers
-  kubectl get vm web -o yaml | stencilctl policy eval -f - -p policy.yaml --instancetype u1.yaml
+  kubectl get vm web -o yaml | stencilctl policy eval -f - -p policy.yaml --instancetype-file u1.yaml
   kubectl logs -n stencil deploy/stencil-manager | grep '"decision"' | stencilctl policy eval --decision - -p policies/`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -24,8 +24,9 @@ type formatting struct {
 
 func newFmt(streams cli.Streams) *cobra.Command {
 	f := formatting{streams: streams}
+	var named cli.Files
 	command := &cobra.Command{
-		Use:   "fmt FILE...",
+		Use:   "fmt FILE... | -f FILE...",
 		Short: "Format the Rego of policies",
 		Long: `Format the Rego of policies in the way that all Rego is formatted (opa fmt).
 
@@ -33,15 +34,15 @@ In a manifest only the module changes: comments, order and quoting of everything
 there, because kubectl prints a text with tabs on one line. Without flags the formatted files are printed.`,
 		Example: `  stencilctl policy fmt -w policies/
   stencilctl policy fmt --check policies/   # in CI`,
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, paths []string) error {
-			files, err := (&source.Reader{In: streams.In}).Files(paths)
+			files, err := (&source.Reader{In: streams.In}).Files(named.All(paths))
 			if err != nil {
 				return err
 			}
 			return f.run(files)
 		},
 	}
+	named.Register(command)
 	command.Flags().BoolVarP(&f.write, "write", "w", false, "write the files back, and list those that changed")
 	command.Flags().BoolVarP(&f.diff, "diff", "d", false, "print what would change")
 	command.Flags().BoolVar(&f.check, "check", false, "list the files that are not formatted, and fail if there are any")

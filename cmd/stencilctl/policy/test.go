@@ -28,8 +28,9 @@ type testCommand struct {
 
 func newTest(streams cli.Streams) *cobra.Command {
 	t := testCommand{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.JUnit, cli.SARIF)}
+	var files cli.Files
 	command := &cobra.Command{
-		Use:   "test FILE...",
+		Use:   "test FILE... | -f FILE...",
 		Short: "Run the tests of policies",
 		Long: `Run the tests of policies.
 
@@ -38,18 +39,19 @@ are in the folder of the policy and in its package, or in that package with _tes
 exactly the messages that the policy must come to.`,
 		Example: `  stencilctl policy test policies/
   stencilctl policy test policies/ --coverage --coverage-min 90
-  stencilctl policy test policies/ --format junit > report.xml`,
-		Args: cobra.MinimumNArgs(1),
+  stencilctl policy test policies/ -o junit > report.xml`,
 		RunE: func(command *cobra.Command, paths []string) error {
 			t.coverage = t.coverage || command.Flags().Changed("coverage-min")
-			return t.run(command.Context(), paths)
+			return t.run(command.Context(), files.All(paths))
 		},
 	}
+	files.Register(command)
 	t.sources.register(command)
 	command.Flags().BoolVarP(&t.verbose, "verbose", "v", false, "list the tests that pass, too")
 	command.Flags().BoolVar(&t.coverage, "coverage", false, "report how much of each policy the tests evaluate, and which rows they do not")
 	command.Flags().Float64Var(&t.minimum, "coverage-min", 0, "percent of each policy that the tests must evaluate")
-	t.format.Register(command, "format", "")
+	t.format.Register(command, "output", "o")
+	cli.Alias(command, "format", "output")
 	return command
 }
 

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -130,7 +128,7 @@ func (p *processing) run(ctx context.Context, names []string) error {
 // named validates the arguments and returns the name of the template, empty for a file.
 func (p *processing) named(names []string) (string, error) {
 	p.reader = &source.Reader{In: p.streams.In}
-	if p.file == "" && !p.local && len(names) == 1 && isManifest(names[0]) {
+	if p.file == "" && !p.local && len(names) == 1 && source.IsManifest(names[0]) {
 		p.file, names = names[0], nil
 	}
 	switch {
@@ -154,16 +152,6 @@ func (p *processing) named(names []string) (string, error) {
 		return "", nil
 	}
 	return names[0], nil
-}
-
-// isManifest reports whether an argument is a manifest's file rather than the name of a template, which may also end in .yaml.
-func isManifest(name string) bool {
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".yaml", ".yml", ".json":
-		info, err := os.Stat(name)
-		return err == nil && info.Mode().IsRegular()
-	}
-	return false
 }
 
 // load reads a template, and checks that it can be created from if that is requested and it is rendered here.
