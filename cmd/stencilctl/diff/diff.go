@@ -49,7 +49,8 @@ Secrets, are not shown.`,
 		RunE: func(command *cobra.Command, names []string) error { return d.run(command.Context(), names) },
 	}
 	command.Flags().StringVarP(&d.file, "filename", "f", "", "file with the VirtualMachine")
-	command.Flags().StringVarP(&d.against, "template", "t", "", "file with the template to compare with")
+	command.Flags().StringVarP(&d.against, "template-file", "t", "", "file with the template to compare with")
+	cli.Alias(command, "template", "template-file")
 	d.cluster.Register(command.Flags())
 	d.format.Register(command, "output", "o")
 	command.ValidArgsFunction = d.cluster.CompleteNames(cluster.VirtualMachines, false)

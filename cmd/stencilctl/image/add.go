@@ -59,7 +59,7 @@ Of a registry: without --semver and --pattern it follows a tag; with them it fol
 Importing and UpToDate are printed until the DataSource stands for the image. The exit code is 1 if the check or the import
 fails, and if it is not finished when the timeout is over; it goes on then.`,
 		Example: `  stencilctl image add fedora -n golden --registry quay.io/containerdisks/fedora --semver '>=41 <43'
-  stencilctl image add debian -n golden --registry quay.io/containerdisks/debian --tag 12 --arch amd64,arm64 --wait=false
+  stencilctl image add debian -n golden --registry quay.io/containerdisks/debian --tag 12 --architecture amd64,arm64 --wait=false
   stencilctl image add windows -n golden --claim windows-uploaded --size 60Gi
   stencilctl image add fedora -n golden --http https://images.example.com/fedora.qcow2 --checksum-file https://images.example.com/SHA256SUMS
   stencilctl image add fedora -n golden --s3 https://s3.eu-west-1.amazonaws.com/images/fedora.qcow2 --secret images
@@ -83,16 +83,17 @@ fails, and if it is not finished when the timeout is over; it goes on then.`,
 	flags.StringVar(&a.size, "size", defaultSize, "size of the volume")
 	flags.StringVar(&a.class, "storage-class", "", "StorageClass of the volume (default CDI chooses it)")
 	flags.StringVar(&a.schedule, "schedule", "", "when the window for a check opens, as cron, in UTC (default '0 */12 * * *')")
-	flags.StringSliceVar(&a.arches, "arch", nil, "architectures: "+strings.Join(architectures, ", ")+" (default that of the importing node)")
+	flags.StringSliceVar(&a.arches, "architecture", nil, "architectures: "+strings.Join(architectures, ", ")+" (default that of the importing node)")
 	flags.StringVar(&a.adopt, "adopt", "", "whether an existing DataSource is taken over: "+strings.Join(adoptions, ", ")+" (default "+adoptions[0]+")")
 	a.following.register(flags)
+	cli.Alias(command, "arch", "architecture")
 	a.dryRun.Register(command)
 	a.cluster.Register(flags)
 	a.cluster.CompleteNamespaces(command)
 	a.format.Register(command, "output", "o")
 	command.ValidArgsFunction = cobra.NoFileCompletions
 	// It fails only for a flag that does not exist.
-	_ = command.RegisterFlagCompletionFunc("arch", cobra.FixedCompletions(architectures, cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("architecture", cobra.FixedCompletions(architectures, cobra.ShellCompDirectiveNoFileComp))
 	_ = command.RegisterFlagCompletionFunc("adopt", cobra.FixedCompletions(adoptions, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
@@ -166,7 +167,7 @@ func (a *adding) spec() (*v1alpha1.GoldenImageSpec, error) {
 	}
 	for _, arch := range a.arches {
 		if !slices.Contains(architectures, arch) {
-			return nil, fmt.Errorf("--arch: %q is none of %s", arch, strings.Join(architectures, ", "))
+			return nil, fmt.Errorf("--architecture: %q is none of %s", arch, strings.Join(architectures, ", "))
 		}
 	}
 	if a.adopt != "" && !slices.Contains(adoptions, a.adopt) {
@@ -195,7 +196,7 @@ func (a *adding) source() (*v1alpha1.GoldenImageSource, error) {
 	case a.secret != "" && (a.claim != "" || a.registry.ImageStream != ""):
 		return nil, errors.New("--secret needs --registry, --http or --s3")
 	case a.registry.URL == "" && len(a.arches) > 1:
-		return nil, errors.New("--arch: this source has one image: make one GoldenImage per architecture")
+		return nil, errors.New("--architecture: this source has one image: make one GoldenImage per architecture")
 	}
 	a.registry.SecretRef, a.http.SecretRef, a.s3.SecretRef = a.secret, a.secret, a.secret
 	switch {

@@ -66,13 +66,14 @@ that of the VirtualMachine that the template renders, with the CPUs and the memo
 	c.choices.register(command)
 	flags := command.Flags()
 	flags.StringVar(&c.authorities, "ca", "", "file with certificates of authorities in PEM; the OVA must be signed")
-	flags.Var(c.verification, "verify", "whether digests are verified: "+strings.Join([]string{ifPresent, require, skip}, ", "))
+	flags.Var(c.verification, "verification", "whether digests are verified: "+strings.Join([]string{ifPresent, require, skip}, ", "))
 	flags.StringVar(&c.output, "output-folder", "", "folder to write, which must not exist")
 	flags.StringVar(&c.outputFile, "output-file", "", "OVA to write, which must not exist")
 	flags.StringArrayVarP(&c.parameters, "param", "p", nil, "value of a parameter of the template in the folder: NAME=VALUE; may be repeated")
 	flags.StringSliceVar(&c.instancetypes, "instancetype-file", nil, "files with the instance type that the template in the folder names, and with its preference")
 	flags.Var(c.compression, "compression", "how strongly the disks in the OVA are compressed: "+strings.Join(packing.Compressions, ", "))
 	c.format.Register(command, "output", "o")
+	cli.Alias(command, "verify", "verification")
 	command.MarkFlagsOneRequired("output-folder", "output-file")
 	command.MarkFlagsMutuallyExclusive("output-folder", "output-file")
 	return command
@@ -138,7 +139,7 @@ func (c *converting) verify(ctx context.Context, path string, pkg *ova.Package) 
 	case err != nil:
 		return err
 	case c.verification.Is(skip) && roots != nil:
-		return cli.Usage(errors.New("--ca needs the digests: --verify must not be " + skip))
+		return cli.Usage(errors.New("--ca needs the digests: --verification must not be " + skip))
 	case c.verification.Is(skip):
 		return nil
 	case pkg.Manifest() == nil && c.verification.Is(ifPresent) && roots == nil:

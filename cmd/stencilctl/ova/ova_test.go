@@ -187,7 +187,7 @@ func TestCompressionsOfOVAs(t *testing.T) {
 			t.Fatal(err)
 		}
 		sizes[compression] = info.Size()
-		if code, _, messages := run(t.Context(), "convert", packed, "--output-folder", again, "-n", "golden", "--verify", "Require"); code != cli.ExitOK {
+		if code, _, messages := run(t.Context(), "convert", packed, "--output-folder", again, "-n", "golden", "--verification", "Require"); code != cli.ExitOK {
 			t.Fatalf("exit code %d, %s", code, messages)
 		}
 		if got, err := os.ReadFile(filepath.Join(again, "web-disk0.raw")); err != nil || !bytes.Equal(got, disk) {
@@ -334,9 +334,9 @@ func TestWhatIsWrongIsReported(t *testing.T) {
 		"validate, not signed":              {[]string{"validate", good, "--ca", certificate}, cli.ExitFindings, "not signed"},
 		"validate, no certificate":          {[]string{"validate", good, "--ca", text}, cli.ExitUsage, text + " has no certificate in PEM"},
 		"convert, changed":                  {convert(changed), cli.ExitUsage, `member "web-disk1.vmdk": has the SHA256 digest`},
-		"convert, no manifest":              {convert(bare, "--verify", "Require"), cli.ExitUsage, "contains no manifest"},
+		"convert, no manifest":              {convert(bare, "--verification", "Require"), cli.ExitUsage, "contains no manifest"},
 		"convert, not signed":               {convert(good, "--ca", certificate), cli.ExitUsage, "not signed"},
-		"convert, signed and skip":          {convert(good, "--ca", certificate, "--verify", "Skip"), cli.ExitUsage, "--ca needs the digests: --verify must not be Skip"},
+		"convert, signed and skip":          {convert(good, "--ca", certificate, "--verification", "Skip"), cli.ExitUsage, "--ca needs the digests: --verification must not be Skip"},
 		"convert, no VMDK":                  {convert(pack(t, "", ovf.FormatVMDKStream, capacity, []byte("no image"))), cli.ExitUsage, "web-disk1.vmdk: vmdk"},
 		"convert, a cut VMDK":               {convert(pack(t, "", ovf.FormatVMDKStream, capacity, lying[:len(lying)/2])), cli.ExitUsage, "web-disk1.vmdk: vmdk"},
 		"convert, an unknown format":        {convert(pack(t, "", "http://example.com/format", capacity, []byte("no image"))), cli.ExitUsage, `web-disk1.vmdk: the format "http://example.com/format" is not supported: VMDK, VHD, VHDX, qcow2, raw and ISO are`},
@@ -412,7 +412,7 @@ func TestATemplateAndItsDisksBecomeAnOVA(t *testing.T) {
 			t.Errorf("exit code %d, %s%s", code, out, messages)
 		}
 		again := filepath.Join(t.TempDir(), "again")
-		if code, _, messages := run(t.Context(), "convert", packed, "--output-folder", again, "-n", "golden", "--verify", "Require"); code != cli.ExitOK {
+		if code, _, messages := run(t.Context(), "convert", packed, "--output-folder", again, "-n", "golden", "--verification", "Require"); code != cli.ExitOK {
 			t.Fatalf("exit code %d, %s", code, messages)
 		}
 		for _, name := range []string{"web.yaml", "web-disk0.raw"} {
