@@ -23,6 +23,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/image"
 	"github.com/vmstencil/stencil/cmd/stencilctl/install"
 	"github.com/vmstencil/stencil/cmd/stencilctl/lint"
+	"github.com/vmstencil/stencil/cmd/stencilctl/manual"
 	"github.com/vmstencil/stencil/cmd/stencilctl/oci"
 	"github.com/vmstencil/stencil/cmd/stencilctl/ova"
 	"github.com/vmstencil/stencil/cmd/stencilctl/policy"
@@ -90,7 +91,7 @@ Exit codes: 0 success; 1 there are findings, such as a policy that denies; 2 the
 		cli.GroupGovern:  {approve.NewCommand(streams), policy.NewCommand(streams)},
 		cli.GroupImages:  {image.NewCommand(streams)},
 		cli.GroupInstall: {install.NewCommand(streams), revisions.NewCommand(streams)},
-		"":               {newOptions(streams), about.NewCommand(streams, displayName(path), currentVersion())},
+		"":               {newOptions(streams), about.NewCommand(streams, displayName(path), currentVersion()), manual.NewCommand(streams, currentVersion().Version)},
 	} {
 		for _, command := range commands {
 			command.GroupID = group

@@ -21,7 +21,8 @@ func lacking(verb, resource, group, namespace string) string {
 // The response of stencil-apiserver to a user who may create in the namespace of the template only.
 const lackingTarget = `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "reason": "Forbidden",
 	"message": "virtualmachinetemplates.template.kubevirt.io \"web\" is forbidden: user \"ada\" may not create VirtualMachines from templates in namespace \"shop\"",
-	"details": {"name": "web", "group": "template.kubevirt.io", "kind": "virtualmachinetemplates", "causes": [{"field": "targetNamespace", "message": "the permission to create there is missing"}]}}`
+	"details": {"name": "web", "group": "template.kubevirt.io", "kind": "virtualmachinetemplates",
+	"causes": [{"field": "targetNamespace", "message": "the permission to create there is missing"}]}}`
 
 // TestVMOwnersNeedNoVerbOnSubresources lets users create and process with the permissions that kubectl requires of them.
 func TestVMOwnersNeedNoVerbOnSubresources(t *testing.T) {
@@ -77,7 +78,8 @@ func TestVMOwnersNeedNoVerbOnSubresources(t *testing.T) {
 			"POST " + created: {mayNotCreate}, "POST " + vmAt: {mayNotWrite}, "POST " + reviewsAt: {mayNot},
 		}},
 		"create without the verb to use it": {line: "create golden/web -n shop -p NAME=web-1", answers: map[string][]string{
-			"POST " + created: {mayNotCreate}, "POST " + vmAt: {respondWithError(404, "NotFound", "template golden/web: it does not exist or user \"ada\" may not use it")}, "POST " + reviewsAt: {may, mayNot},
+			"POST " + created: {mayNotCreate},
+			"POST " + vmAt:    {respondWithError(404, "NotFound", "template golden/web: it does not exist or user \"ada\" may not use it")}, "POST " + reviewsAt: {may, mayNot},
 		}},
 		"create without the verb, there already": {line: "create golden/web -n shop -p NAME=web-1", answers: map[string][]string{
 			"POST " + created: {mayNotCreate}, "POST " + vmAt: {respondWithError(409, "AlreadyExists", "there is one")},

@@ -333,7 +333,7 @@ func TestImageCompletion(t *testing.T) {
 		"promote fedora stable 41 ":  "",
 		"add ":                       "",
 		"add fedora --adopt ":        "Never\nIfNotReady\nAlways\n",
-		"add fedora --architecture ":         "amd64\narm64\ns390x\nppc64le\n",
+		"add fedora --architecture ": "amd64\narm64\ns390x\nppc64le\n",
 		"list ":                      "",
 		"history fedora -o ":         "table\njson\nyaml\n",
 		"add fedora --dry-run ":      "none\nclient\nserver\n",

@@ -87,6 +87,9 @@ func ownFlags(root *cobra.Command) (all []flagOf) {
 
 // each visits a command and those below it, in alphabetical order.
 func each(command *cobra.Command, visit func(*cobra.Command)) {
+	if command.Hidden {
+		return
+	}
 	visit(command)
 	for _, below := range command.Commands() {
 		each(below, visit)
@@ -143,12 +146,14 @@ func TestAmbiguitiesAreFound(t *testing.T) {
 		register func(*pflag.FlagSet)
 		want     string
 	}{
-		"another name":        {func(flags *pflag.FlagSet) { flags.String("format", "", "how it is printed") }, "--format of new is another name for --output"},
-		"another meaning":     {func(flags *pflag.FlagSet) { flags.String("instancetype", "", "Expand or Keep") }, "--instancetype of new means something else than elsewhere: Expand or Keep"},
-		"another type":        {func(flags *pflag.FlagSet) { flags.Bool("dry-run", false, "only print") }, "--dry-run of new takes a bool, and not one of STRATEGY"},
-		"another letter":      {func(flags *pflag.FlagSet) { flags.StringP("selector", "s", "", "label selector") }, "--selector of new has the letter -s, and not -l"},
-		"a letter in use":     {func(flags *pflag.FlagSet) { flags.StringP("folder-of-files", "f", "", "where") }, "--folder-of-files of new has the letter -f of --filename"},
-		"the same, two names": {func(flags *pflag.FlagSet) { flags.Bool("everywhere", false, "all namespaces") }, "--everywhere of new means the same as --all-namespaces: all namespaces"},
+		"another name": {func(flags *pflag.FlagSet) { flags.String("format", "", "how it is printed") }, "--format of new is another name for --output"},
+		"another meaning": {func(flags *pflag.FlagSet) { flags.String("instancetype", "", "Expand or Keep") },
+			"--instancetype of new means something else than elsewhere: Expand or Keep"},
+		"another type":    {func(flags *pflag.FlagSet) { flags.Bool("dry-run", false, "only print") }, "--dry-run of new takes a bool, and not one of STRATEGY"},
+		"another letter":  {func(flags *pflag.FlagSet) { flags.StringP("selector", "s", "", "label selector") }, "--selector of new has the letter -s, and not -l"},
+		"a letter in use": {func(flags *pflag.FlagSet) { flags.StringP("folder-of-files", "f", "", "where") }, "--folder-of-files of new has the letter -f of --filename"},
+		"the same, two names": {func(flags *pflag.FlagSet) { flags.Bool("everywhere", false, "all namespaces") },
+			"--everywhere of new means the same as --all-namespaces: all namespaces"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := newCommand("stencilctl", cli.Streams{})
@@ -178,8 +183,10 @@ func TestTheReference(t *testing.T) {
 func referencePage(root *cobra.Command) string {
 	var page strings.Builder
 	page.WriteString("# Commands of stencilctl\n\n" +
-		"The help of each command, and the flags side by side. `go test ./cmd/stencilctl -run TestTheReference -update` writes this page; [stencilctl](../stencilctl.md) explains the commands.\n\n" +
-		"## Flags\n\nFlags that several commands have. Those of the vocabulary in the test have one name and one meaning in all of them. Flags of one command only are in its help; `stencilctl options` lists those that select the cluster and the user.\n\n" +
+		"The help of each command, and the flags side by side. [stencilctl](../stencilctl.md) explains the commands. " +
+		"`go test ./cmd/stencilctl -run TestTheReference -update` writes this page.\n\n" +
+		"## Flags\n\nFlags that several commands have. Those of the vocabulary in the test have one name and one meaning in all of them. " +
+		"Flags of one command only are in its help; `stencilctl options` lists those that select the cluster and the user.\n\n" +
 		"| flag | value | commands |\n|---|---|---|\n")
 	byName := map[string][]flagOf{}
 	for _, flag := range ownFlags(root) {

@@ -23,8 +23,8 @@ type archive struct {
 	content []byte
 }
 
-// archive packs stencilctl: as zip for Windows, as compressed tar for others.
-func (r release) archive(on platform, binary []byte) (archive, error) {
+// archive packs stencilctl and other files: as zip for Windows, as compressed tar for others.
+func (r release) archive(on platform, binary []byte, others ...entry) (archive, error) {
 	packed := archive{on: on, name: client + "-" + r.version + "-" + on.os + "-" + on.arch, binary: client}
 	pack := tarGz
 	if on.os == "windows" {
@@ -36,7 +36,8 @@ func (r release) archive(on platform, binary []byte) (archive, error) {
 	if err != nil {
 		return packed, fmt.Errorf("reading the license: %w", err)
 	}
-	packed.content, err = pack([]entry{{name: packed.binary, mode: 0o755, content: binary}, {name: "LICENSE", mode: 0o644, content: license}}, r.created)
+	entries := append([]entry{{name: packed.binary, mode: 0o755, content: binary}, {name: "LICENSE", mode: 0o644, content: license}}, others...)
+	packed.content, err = pack(entries, r.created)
 	return packed, err
 }
 

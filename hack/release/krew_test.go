@@ -20,7 +20,7 @@ func TestThePluginIsWhatTheArchivesHave(t *testing.T) {
 	var archives []archive
 	contents := map[string][]byte{}
 	for _, on := range []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"}} {
-		packed, err := r.archive(on, []byte("stencilctl for "+on.String()))
+		packed, err := r.archive(on, []byte("stencilctl for "+on.String()), entry{name: "man/man1/stencilctl.1", mode: 0o644, content: []byte("a page")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestThePluginIsWhatTheArchivesHave(t *testing.T) {
 		} else {
 			files = untarGz(t, content)
 		}
-		if got := string(files[each.Bin]); got != "stencilctl for "+on || len(files["LICENSE"]) == 0 {
+		if got := string(files[each.Bin]); got != "stencilctl for "+on || len(files["LICENSE"]) == 0 || string(files["man/man1/stencilctl.1"]) != "a page" {
 			t.Errorf("%s has program %q, and files %d", name, got, len(files))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -137,11 +138,21 @@ func (r release) programs(ctx context.Context) (digests map[string]v1.Hash, arch
 		if err := r.writeLayout(each.repository(), index); err != nil {
 			return nil, nil, err
 		}
-		if each.name != client {
+		if each.name != client || len(r.clients) == 0 {
 			continue
 		}
+		here := platform{runtime.GOOS, runtime.GOARCH}
+		if binaries[here] == nil {
+			if binaries[here], err = r.build(ctx, each, here); err != nil {
+				return nil, nil, err
+			}
+		}
+		manual, err := r.manual(ctx, binaries[here])
+		if err != nil {
+			return nil, nil, err
+		}
 		for _, on := range r.clients {
-			packed, err := r.archive(on, binaries[on])
+			packed, err := r.archive(on, binaries[on], manual...)
 			if err != nil {
 				return nil, nil, err
 			}

@@ -36,11 +36,37 @@ func checkout(t *testing.T) string {
 	for _, each := range programs {
 		write(t, root, "cmd/"+each.name+"/main.go", "package main\n\nvar version string\n\nfunc main() { println(\""+each.name+"\", version) }\n")
 	}
+	write(t, root, "cmd/"+client+"/main.go", smallClient)
 	if err := os.CopyFS(filepath.Join(root, "charts"), os.DirFS("../../charts")); err != nil {
 		t.Fatal(err)
 	}
 	return root
 }
+
+// smallClient writes a manual, as stencilctl does.
+const smallClient = `package main
+
+import (
+	"os"
+	"path/filepath"
+)
+
+var version string
+
+func main() {
+	if len(os.Args) != 3 || os.Args[1] != "manual" {
+		println("stencilctl", version)
+		return
+	}
+	folder := filepath.Join(os.Args[2], "man", "man1")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		panic(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "stencilctl.1"), []byte(".TH STENCILCTL 1 "+version), 0o644); err != nil {
+		panic(err)
+	}
+}
+`
 
 func write(t *testing.T, root, name, content string) {
 	t.Helper()

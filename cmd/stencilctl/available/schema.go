@@ -75,7 +75,8 @@ func (s *schemas) run(ctx context.Context, names []string) error {
 	case err != nil:
 		return cluster.Failed("reading the schema of template "+at.String(), err)
 	case !found:
-		return client.Absent(ctx, client.Namespace, fmt.Errorf("template %s does not exist, or you may not use it, or the cluster does not serve %s: see stencilctl templates", at, resource.GroupResource()))
+		return client.Absent(ctx, client.Namespace, fmt.Errorf(
+			"template %s does not exist, or you may not use it, or the cluster does not serve %s: see stencilctl templates", at, resource.GroupResource()))
 	case described.Schema == nil:
 		return cli.Cluster(fmt.Errorf("no VirtualMachine of template %s is allowed in namespace %s:\n  %s", at, client.Namespace, strings.Join(described.Reasons, "\n  ")))
 	}

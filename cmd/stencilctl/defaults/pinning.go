@@ -61,10 +61,10 @@ func (p *pinning) command(use, short, long, example string) *cobra.Command {
 		Short: short,
 		Long: long + `
 
-Nothing is changed without --confirm: the cluster judges the change in a dry run, and what would be done is printed. A machine
-that runs, or is to run, is not touched, and one that somebody changes meanwhile is looked at anew. Where an approval governs a namespace, it
-judges this as any other update: it takes overrides for these fields, or a user whom no approval judges. It takes the permission to
-get or list, and to update virtualmachines. The exit code is 1 when a machine was named or selected that could not be changed.`,
+Nothing is changed without --confirm: the cluster evaluates the change in a dry run, and what would be done is printed. A VM
+that runs, or is to run, is not touched, and one that another client changes meanwhile is read again. An approval evaluates
+this as any other update: it takes overrides for these fields, or a user who is exempt. It takes the permission to
+get or list, and to update virtualmachines. The exit code is 1 when a VM was named or selected that could not be changed.`,
 		Example: example,
 		RunE:    func(command *cobra.Command, names []string) error { return p.run(command.Context(), names) },
 	}

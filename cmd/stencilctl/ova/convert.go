@@ -55,7 +55,8 @@ func newConvert(streams cli.Streams) *cobra.Command {
 written, and the digests of the OVA are verified before that. If anything fails, the folder is removed.
 
 A folder becomes an OVA: its template, which must be the only manifest, and for each disk of which VirtualMachines get a copy, the file CLAIM.raw. The hardware is
-that of the VirtualMachine that the template renders, with the CPUs and the memory of its instance type (--instancetype-file). The template itself is part of the OVA, and Stencil reads it from there. Nothing is overwritten.`,
+that of the VirtualMachine that the template renders, with the CPUs and the memory of its instance type (--instancetype-file).
+The template itself is part of the OVA, and Stencil reads it from there. Nothing is overwritten.`,
 		Example: `  stencilctl ova convert appliance.ova --output-folder appliance -n golden
   stencilctl ova convert appliance.ova --output-folder appliance --ca vendor.pem --network "VM Network=pod"
   stencilctl ova convert appliance --output-file appliance.ova -p NAME=appliance

@@ -38,8 +38,8 @@ func sized(vm map[string]any, namespace string, paths []string) (map[string]any,
 	}
 	size := find(objects, instancetype)
 	if size == nil {
-		return nil, nil, cli.Usage(fmt.Errorf("the template names the %s, whose CPUs and memory the descriptor has: give the file with it, --instancetype-file FILE, as `kubectl get %s -o yaml` prints it",
-			instancetype, strings.ToLower(instancetype.Kind)+" "+instancetype.Name))
+		return nil, nil, cli.Usage(fmt.Errorf("the template names the %s, whose CPUs and memory the descriptor has: "+
+			"give the file with it, --instancetype-file FILE, as `kubectl get %s -o yaml` prints it", instancetype, strings.ToLower(instancetype.Kind)+" "+instancetype.Name))
 	}
 	preferred := find(objects, preference)
 	if preference != nil && preferred == nil {

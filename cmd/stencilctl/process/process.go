@@ -51,6 +51,8 @@ func (p *processing) register(command *cobra.Command) {
 	p.format.Register(command, "output", "o")
 	command.ValidArgsFunction = p.cluster.CompleteNames(cluster.VirtualMachineTemplate, false)
 	p.cluster.CompleteNamespaces(command, "target-namespace")
+	// It fails only for a flag that does not exist.
+	_ = command.RegisterFlagCompletionFunc("param", p.completeParameters)
 }
 
 // NewProcess returns the command process.
