@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -59,6 +60,11 @@ func Kubectl(t *testing.T, plane *controlplane.Plane, as *controlplane.User, std
 	}
 	return result
 }
+
+// WithoutReadiness removes the warnings that a template is not ready from what kubectl prints: the images of the examples do not exist on every plane.
+func WithoutReadiness(printed string) string { return unready.ReplaceAllString(printed, "") }
+
+var unready = regexp.MustCompile(`(?m)^Warning: template \S+ is not ready \(.*\n`)
 
 // In adds a namespace to kubectl arguments that do not contain one.
 func In(namespace string, arguments []string) []string {

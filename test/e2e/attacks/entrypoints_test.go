@@ -60,7 +60,7 @@ func TestImportsOfMachines(t *testing.T) {
 	}
 	// An import that is older than the approval: its controller creates what the artifact has.
 	machine := gen.Manifest(gen.VM("attack", gen.SmallSpec()))
-	wantDenied(t, controller(space, machine), "ValidatingAdmissionPolicy")
+	wantDenied(t, controller(space, machine), "the VirtualMachine names no template")
 	record := gen.Manifest(gen.VM("attack", gen.SmallSpec(), gen.FromTemplate("golden/fedora")))
 	wantDenied(t, controller(space, record), "virt-import-controller", "use")
 	if got := controller(free, machine); got.Code != 0 {

@@ -34,7 +34,7 @@ func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
 		// A new permission takes effect a moment later.
 		eventually(t, c.line+" prints what the page says", func() string {
 			run := kubectl(t, ben, "", c.args...)
-			if got := strings.TrimSpace(run.Stdout + run.Stderr); got != c.output {
+			if got := strings.TrimSpace(run.Stdout + harness.WithoutReadiness(run.Stderr)); got != c.output {
 				return c.line + " printed:\n" + got + "\nand the page says:\n" + c.output
 			}
 			return ""

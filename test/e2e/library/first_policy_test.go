@@ -108,7 +108,7 @@ func printed(t *testing.T, as, call, cli, want string) string {
 			args[i] = strings.ReplaceAll(strings.Trim(word, "'"), "docs/examples", strings.TrimSuffix(stencil.Example(""), "/"))
 		}
 		out := kubectl(t, user, "", args...)
-		return strings.ReplaceAll(out.Stderr+out.Stdout, stencil.Example("")+"/", "docs/examples/")
+		return strings.ReplaceAll(harness.WithoutReadiness(out.Stderr)+out.Stdout, stencil.Example("")+"/", "docs/examples/")
 	}
 	got = run()
 	if got != want && harmless(words, got) {
