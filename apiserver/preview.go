@@ -52,12 +52,13 @@ func (d *Delegate) Preview(ctx context.Context, user authenticationv1.UserInfo, 
 	return decisions, nil
 }
 
-// warned adds decisions for the warnings of the API server and of webhooks, each once. Those of policies, in whose text is the message of a decision, are
-// there already.
+// warned adds decisions for the warnings of the API server and of webhooks, each once. Those of policies and rules, whose text has the message of a decision
+// behind a name, are there already.
 func warned(decisions []v1beta1.Decision, warnings []string) []v1beta1.Decision {
 	for _, text := range warnings {
 		known := func(d v1beta1.Decision) bool {
-			return d.Decision == v1beta1.EffectWarn && d.Message != "" && strings.Contains(text, d.Message)
+			_, message, named := strings.Cut(d.Message, ": ")
+			return d.Decision == v1beta1.EffectWarn && (d.Message == text || d.Policy != "" && (strings.Contains(text, d.Message) || named && strings.Contains(text, message)))
 		}
 		if !slices.ContainsFunc(decisions, known) {
 			decisions = append(decisions, v1beta1.Decision{Decision: v1beta1.EffectWarn, Message: text})

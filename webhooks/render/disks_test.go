@@ -102,6 +102,7 @@ func TestWarningsAboutWhatWillNotStart(t *testing.T) {
 	}{
 		"not ready":                   {func(*metav1.Condition) {}, []string{unready, lends}},
 		"ready":                       {func(c *metav1.Condition) { c.Status = metav1.ConditionTrue }, []string{lends}},
+		"not ready for other reasons": {func(c *metav1.Condition) { c.Reason = v1beta1.ReasonPolicyViolations }, []string{lends}},
 		"not looked at yet":           {func(c *metav1.Condition) { c.Status = metav1.ConditionUnknown }, []string{lends}},
 		"before it was changed":       {func(c *metav1.Condition) { c.ObservedGeneration = 2 }, []string{lends}},
 		"of Stencil beside another's": {func(c *metav1.Condition) { c.Type = v1beta1.ConditionStencilReady }, []string{unready, lends}},

@@ -189,11 +189,11 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	return answer(vm.Name(), decided)
 }
 
-// warnOfReadiness returns a warning if a template is not ready: its VirtualMachine may not start. Users who may use a template also read this in
-// availabletemplates.
+// warnOfReadiness returns a warning if a template is not ready because of its sources: its VirtualMachine may not start. The other reasons are about the
+// template's own values, and what they mean for this VirtualMachine is decided now. Users who may use a template also read this in availabletemplates.
 func warnOfReadiness(t *templatecache.Template) []string {
 	for _, each := range t.Conditions() {
-		if (each.Type == v1beta1.ConditionReady || each.Type == v1beta1.ConditionStencilReady) && each.Status == metav1.ConditionFalse && each.ObservedGeneration == t.Generation {
+		if (each.Type == v1beta1.ConditionReady || each.Type == v1beta1.ConditionStencilReady) && each.Status == metav1.ConditionFalse && each.Reason == v1beta1.ReasonSourcesNotReady && each.ObservedGeneration == t.Generation {
 			return []string{fmt.Sprintf("template %[1]s/%[2]s is not ready (%[3]s): %[4]s; kubectl describe virtualmachinetemplate %[2]s -n %[1]s shows the rest", t.Namespace, t.Name, each.Reason, each.Message)}
 		}
 	}
