@@ -95,7 +95,7 @@ func must(result controlplane.Result, err error) error {
 
 // ownership is what an administrator of KubeVirt's objects has.
 var ownership = []rbacv1.PolicyRule{{
-	APIGroups: []string{"kubevirt.io", "pool.kubevirt.io", "clone.kubevirt.io", "snapshot.kubevirt.io"}, Resources: []string{"*"}, Verbs: []string{"*"},
+	APIGroups: []string{"kubevirt.io", "pool.kubevirt.io", "clone.kubevirt.io", "snapshot.kubevirt.io", "import.kubevirt.io"}, Resources: []string{"*"}, Verbs: []string{"*"},
 }}
 
 // kubectl runs kubectl as a user, as the administrator when as is nil.
