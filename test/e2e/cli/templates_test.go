@@ -174,7 +174,7 @@ func TestCaptureShowsProgress(t *testing.T) {
 		{
 			name:     "ready",
 			last:     `{"status": {"templateRef": {"name": "web"}, "conditions": [` + condition("Progressing", "False", "Reconciled") + "," + condition("Ready", "True", "Reconciled") + `]}}`,
-			wantCode: 0, wantOut: "virtualmachinetemplate.template.kubevirt.io/web ready\n", wantE: "Ready True (Reconciled): told\n",
+			wantCode: 0, wantOut: "virtualmachinetemplate.template.kubevirt.io " + namespace + "/web ready\n", wantE: "Ready True (Reconciled): told\n",
 		},
 		{
 			name:     "failed",

@@ -56,7 +56,7 @@ func TestFromOutsideOfTheCluster(t *testing.T) {
 	s.removed(t)
 
 	ran := s.runs(t, s.owner.Kubeconfig, folder, "ova import golden.ova --poll-interval 200ms --verification Require", proxy)
-	if ran.Code != 0 || ran.Output != "virtualmachinetemplate.template.kubevirt.io/golden ready\n" {
+	if ran.Code != 0 || ran.Output != "virtualmachinetemplate.template.kubevirt.io "+s.namespace+"/golden ready\n" {
 		t.Fatalf("%+v", ran)
 	}
 	if got := s.boots(t, "golden", "web-2"); !bytes.Equal(got, disk) {

@@ -72,7 +72,7 @@ func TestAnUploadSurvives(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(folder, "app.ova"), ova, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if ran := s.runs(t, s.owner.Kubeconfig, folder, "ova upload web app.ova --poll-interval 200ms --through-api-server"); ran.Code != 0 || ran.Output != "virtualmachinetemplate.template.kubevirt.io/web ready\n" {
+			if ran := s.runs(t, s.owner.Kubeconfig, folder, "ova upload web app.ova --poll-interval 200ms --through-api-server"); ran.Code != 0 || ran.Output != "virtualmachinetemplate.template.kubevirt.io "+s.namespace+"/web ready\n" {
 				t.Fatalf("%+v", ran)
 			}
 			if got := s.boots(t, "web", "web-1"); !bytes.Equal(got, disk) {
