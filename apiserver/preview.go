@@ -34,27 +34,25 @@ func (d *Delegate) Preview(ctx context.Context, user authenticationv1.UserInfo, 
 	if !previewed {
 		// Another component denies it before the preview webhook.
 		decisions, err := denialDecisions(err)
-		return warned(decisions, ours), err
+		return withWarnings(decisions, ours), err
 	}
 	if preview.Denied(decisions) {
-		return warned(decisions, ours), nil
+		return withWarnings(decisions, ours), nil
 	}
 	_, theirs, err := d.post(ctx, headers, namespace, vm, all)
-	decisions = warned(decisions, append(ours, theirs...))
 	if err != nil {
 		denials, err := denialDecisions(err)
 		if err != nil {
 			return nil, err
 		}
 		decisions = append(decisions, denials...)
-		preview.Sort(decisions)
 	}
-	return decisions, nil
+	return withWarnings(decisions, slices.Concat(ours, theirs)), nil
 }
 
-// warned adds decisions for the warnings of the API server and of webhooks, each once. Those of policies and rules, whose text has the message of a decision
-// behind a name, are there already.
-func warned(decisions []v1beta1.Decision, warnings []string) []v1beta1.Decision {
+// withWarnings adds a decision for each warning of the API server and of webhooks, and sorts all. A warning of a policy or a rule contains the message of its
+// decision, and is left out.
+func withWarnings(decisions []v1beta1.Decision, warnings []string) []v1beta1.Decision {
 	for _, text := range warnings {
 		known := func(d v1beta1.Decision) bool {
 			_, message, named := strings.Cut(d.Message, ": ")
@@ -76,18 +74,20 @@ func denialDecisions(err error) ([]v1beta1.Decision, error) {
 	if !about || templateChanged(err) || !errors.As(err, &answered) {
 		return nil, err
 	}
-	decision := v1beta1.Decision{Decision: v1beta1.EffectDeny, Message: answered.Status().Message}
-	details := answered.Status().Details
-	if details == nil || len(details.Causes) == 0 {
+	var causes []metav1.StatusCause
+	if details := answered.Status().Details; details != nil {
+		causes = details.Causes
+	}
+	if len(causes) < 2 {
+		decision := v1beta1.Decision{Decision: v1beta1.EffectDeny, Message: answered.Status().Message}
+		if len(causes) == 1 {
+			decision.Field = causes[0].Field
+		}
 		return []v1beta1.Decision{decision}, nil
 	}
-	if len(details.Causes) == 1 {
-		decision.Field = details.Causes[0].Field
-		return []v1beta1.Decision{decision}, nil
-	}
-	var decisions []v1beta1.Decision
-	for _, cause := range details.Causes {
-		decisions = append(decisions, v1beta1.Decision{Decision: v1beta1.EffectDeny, Field: cause.Field, Message: cause.Message})
+	decisions := make([]v1beta1.Decision, len(causes))
+	for i, cause := range causes {
+		decisions[i] = v1beta1.Decision{Decision: v1beta1.EffectDeny, Field: cause.Field, Message: cause.Message}
 	}
 	return decisions, nil
 }

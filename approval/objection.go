@@ -28,11 +28,11 @@ func (o Objection) String() string {
 	return o.Field + ": " + o.detail()
 }
 
-// OfTemplate reports whether the objection is about the template, and not about what is made of it.
+// OfTemplate reports whether the objection is that the template is not approved, or not for the user.
 func (o Objection) OfTemplate() bool { return o.Field == referenceField }
 
-// Cause returns the objection as a cause of a denial. A message about a value begins with what is wrong with it, such as "Invalid value", which is the type
-// of the cause then: it has one reason.
+// Cause returns the objection as a cause of a denial. A message about a value begins with a reason, such as "Invalid value": it becomes the type of the
+// cause, so that the text does not have a second one.
 func (o Objection) Cause() *field.Error {
 	detail := o.detail()
 	for _, reason := range valueReasons {

@@ -25,7 +25,7 @@ type Template struct {
 }
 
 // Approves reports whether the approval lists a template. If not, why is the reason, in a message to the user. It names no other template: the user may
-// not be permitted to know of them.
+// have no permission to read or use them.
 func (a *Approval) Approves(t Template) (approved bool, why string) {
 	if a.invalid != nil {
 		return false, a.denialMessage

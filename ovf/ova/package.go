@@ -69,7 +69,7 @@ func Open(r io.ReaderAt, size int64) (*Package, error) {
 	return p, nil
 }
 
-// least returns the least number of bytes that the content of a member occupies. Those of a sparse one are in package tar only.
+// least returns the least number of bytes that the content of a member occupies. Package tar does not return the number of a sparse member.
 func (m Member) least() int64 {
 	if m.sparse {
 		return 0

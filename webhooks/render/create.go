@@ -40,7 +40,7 @@ type creation struct {
 	// approvals are the approvals of the namespace to evaluate; none if the namespace is not governed, the user is
 	// exempt, or the request is a preview.
 	approvals []*approval.Approval
-	// considered are those that are evaluated with values that make no VM: also of a preview, which ends there.
+	// considered are the approvals to evaluate if the values make no VM. A preview has them, too, because no later webhook is called then.
 	considered []*approval.Approval
 	// labelled reports that the VM refers to the template by its labels only.
 	labelled bool

@@ -52,8 +52,8 @@ func (c creation) question(compiled *template.Compiled, name string, given map[s
 	}
 }
 
-// together adds to the causes for which the values make no VM what the approvals object to in the request, as far as it is known without a VM: the
-// user corrects all mistakes at once. A cause about a parameter that the approvals close does not help, and is left out.
+// together adds the objections of the approvals to the causes of a rejection of values, so that the user can correct all mistakes at once. Objections that
+// need the rendered VM are not known. A cause about a parameter that the approvals close is left out, because no value would be accepted.
 func (c creation) together(compiled *template.Compiled, name string, values, given map[string]string, rejected result) result {
 	if len(c.considered) == 0 {
 		return rejected

@@ -1,4 +1,4 @@
-// Package about holds the command version: those of this program and of the cluster.
+// Package about holds the command version, which prints the versions of this program and of the cluster.
 package about
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 )
 
-// timeout bounds the request to the cluster: a version is also of use without it.
+// timeout is the limit for the requests to the cluster. The version of this program is printed without them.
 const timeout = 5 * time.Second
 
 // Client is the version of this program.
@@ -27,7 +27,7 @@ func (c Client) String() string {
 	return fmt.Sprintf("%s (revision %s, %s)", c.Version, c.Revision, c.Go)
 }
 
-// server is what a cluster serves.
+// server describes a cluster.
 type server struct {
 	Kubernetes string `json:"kubernetes"`
 	// APIs are the versions of Stencil's API groups that the cluster serves, GROUP/VERSION. It does not publish the version of Stencil itself.

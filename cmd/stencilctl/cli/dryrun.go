@@ -9,7 +9,7 @@ import (
 // DryRun is the value of kubectl's flag --dry-run.
 type DryRun struct {
 	value string
-	// bare means that --dry-run without a value is one, too.
+	// bare is set if --dry-run without a value means server.
 	bare bool
 }
 
@@ -26,7 +26,7 @@ func (d *DryRun) Register(command *cobra.Command) {
 	_ = command.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{dryRunNone, dryRunClient, dryRunServer}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// RegisterBare is Register for a command whose flag --dry-run had no value, which stays valid.
+// RegisterBare is Register for a command whose older versions have --dry-run without a value. It still accepts that.
 func (d *DryRun) RegisterBare(command *cobra.Command) {
 	d.bare = true
 	d.Register(command)

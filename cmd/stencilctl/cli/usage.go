@@ -64,10 +64,12 @@ func connections(flags *pflag.FlagSet) (found []*pflag.Flag) {
 
 // takesFiles reports whether a command with subcommands is given manifests, which it takes with -f, too.
 func takesFiles(command *cobra.Command, arguments []string) bool {
-	return command.Flags().Lookup("filename") != nil && !slices.ContainsFunc(arguments, func(argument string) bool {
-		extension := strings.ToLower(filepath.Ext(argument))
-		return !slices.Contains([]string{".yaml", ".yml", ".json"}, extension)
-	})
+	return command.Flags().Lookup("filename") != nil && !slices.ContainsFunc(arguments, func(argument string) bool { return !IsManifestName(argument) })
+}
+
+// IsManifestName reports whether a name has the extension of a manifest.
+func IsManifestName(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(name)))
 }
 
 // Subcommand validates the arguments of a command that has subcommands and takes no arguments: cobra would print help and report success for one that does

@@ -83,9 +83,7 @@ type difference struct {
 }
 
 func (d *differing) run(ctx context.Context, names []string) error {
-	if d.file == "" && len(names) == 1 && source.IsManifest(names[0]) {
-		d.file, names = names[0], nil
-	}
+	d.file, names = source.FileOf(d.file, names)
 	switch {
 	case d.file == "" && len(names) == 0:
 		return cli.Usage(errors.New("a VirtualMachine must be given: NAME, or -f FILE"))

@@ -83,8 +83,8 @@ func (r *report) add(what, result string, details ...string) {
 }
 
 func (e *explaining) run(ctx context.Context, names []string) error {
-	if e.file == "" && len(e.parameters) == 0 && len(names) == 1 && source.IsManifest(names[0]) {
-		e.file, names = names[0], nil
+	if len(e.parameters) == 0 {
+		e.file, names = source.FileOf(e.file, names)
 	}
 	if (e.file == "") == (len(names) == 0) || len(names) == 1 && len(e.parameters) == 0 || e.file != "" && len(e.parameters) > 0 {
 		return cli.Usage(errOneSource)

@@ -11,6 +11,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
 	"github.com/vmstencil/stencil/installation"
+	"github.com/vmstencil/stencil/internal/excerpt"
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
@@ -70,11 +71,7 @@ func rejected(object map[string]any) string {
 		return ""
 	}
 	// One finding is one line.
-	why := strings.Join(strings.Fields(err.Error()), " ")
-	if len(why) > longest {
-		why = strings.ToValidUTF8(why[:longest], "") + "…"
-	}
-	return why
+	return excerpt.Of(strings.Join(strings.Fields(err.Error()), " "), longest)
 }
 
 // warnUnusable prints the findings about stored templates.

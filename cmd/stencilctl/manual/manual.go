@@ -3,6 +3,7 @@ package manual
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -62,13 +63,18 @@ func Files(root *cobra.Command, version string) (map[string][]byte, error) {
 }
 
 func pages(command *cobra.Command, version string, files map[string][]byte) {
-	if command.Hidden || command.Name() == "completion" || command.Name() == "help" {
+	if !documented(command) {
 		return
 	}
 	files["man/man1/"+nameOf(command)+".1"] = page(command, version)
 	for _, below := range command.Commands() {
 		pages(below, version, files)
 	}
+}
+
+// documented reports whether a command has a page. Those that cobra adds have none.
+func documented(command *cobra.Command) bool {
+	return !command.Hidden && command.Name() != "completion" && command.Name() != "help"
 }
 
 // nameOf returns the name of the page of a command.
@@ -82,11 +88,7 @@ func page(command *cobra.Command, version string) []byte {
 	fmt.Fprintf(&out, ".TH %s 1 \"\" %q \"Stencil\"\n", strings.ToUpper(nameOf(command)), "stencilctl "+version)
 	fmt.Fprintf(&out, ".SH NAME\n%s \\- %s\n", escaped(nameOf(command)), escaped(command.Short))
 	fmt.Fprintf(&out, ".SH SYNOPSIS\n.B %s\n", escaped(command.UseLine()))
-	text := command.Long
-	if text == "" {
-		text = command.Short
-	}
-	fmt.Fprintf(&out, ".SH DESCRIPTION\n%s\n", strings.ReplaceAll(escaped(text), "\n\n", "\n.PP\n"))
+	fmt.Fprintf(&out, ".SH DESCRIPTION\n%s\n", strings.ReplaceAll(escaped(cmp.Or(command.Long, command.Short)), "\n\n", "\n.PP\n"))
 	for _, part := range []struct{ title, text string }{
 		{"OPTIONS", command.LocalFlags().FlagUsages()},
 		{"EXAMPLES", command.Example},
@@ -100,7 +102,7 @@ func page(command *cobra.Command, version string) []byte {
 		others = append(others, nameOf(command.Parent()))
 	}
 	for _, below := range command.Commands() {
-		if !below.Hidden && below.Name() != "completion" && below.Name() != "help" {
+		if documented(below) {
 			others = append(others, nameOf(below))
 		}
 	}

@@ -24,8 +24,8 @@ type completable struct {
 	values []string
 }
 
-// completeParameters completes NAME=VALUE of -p: names of parameters that are not given yet, and their values where the template or an approval lists
-// them. Those of a template of the cluster are what the user may set in the namespace of the VirtualMachine.
+// completeParameters completes NAME=VALUE of -p: the names of parameters that are not given yet, and the values that the template or an approval lists.
+// For a template of the cluster, it offers the parameters that the user may set in the namespace of the VirtualMachine.
 func (p *processing) completeParameters(command *cobra.Command, arguments []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	ctx, cancel := context.WithTimeout(command.Context(), completionTime)
@@ -73,10 +73,7 @@ func (p *processing) completables(ctx context.Context, arguments []string) (name
 		}
 		found[name] = known
 	}
-	file := p.file
-	if file == "" && len(arguments) == 1 && source.IsManifest(arguments[0]) {
-		file = arguments[0]
-	}
+	file, arguments := source.FileOf(p.file, arguments)
 	var t *templates.Template
 	var err error
 	switch {

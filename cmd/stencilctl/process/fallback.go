@@ -162,12 +162,12 @@ func (c *call) neither(second string, denial error, missing ...authorizationv1.R
 		verbs = append(verbs, fmt.Sprintf("verb %s on %s in namespace %s", one.Verb, of, one.Namespace))
 	}
 	text := fmt.Sprintf("%s%s: there are two ways, and you lack permissions for both; ask for those of one:\n  by the cluster: %s\n    %s\n  %s: %s\n    %s",
-		c.doing, c.at, c.verb(), said(c.denial), second, strings.Join(verbs, ", and "), said(denial))
+		c.doing, c.at, c.verb(), denialText(c.denial), second, strings.Join(verbs, ", and "), denialText(denial))
 	return cli.Cluster(errors.New(text))
 }
 
-// said returns the message of a denial on one line.
-func said(err error) string {
+// denialText returns the message of a denial on one line.
+func denialText(err error) string {
 	denial, _ := cluster.RefusalOf(err)
 	return oneLine(cmp.Or(denial.Message, err.Error()))
 }

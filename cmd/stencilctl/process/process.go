@@ -130,8 +130,8 @@ func (p *processing) run(ctx context.Context, names []string) error {
 // named validates the arguments and returns the name of the template, empty for a file.
 func (p *processing) named(names []string) (string, error) {
 	p.reader = &source.Reader{In: p.streams.In}
-	if p.file == "" && !p.local && len(names) == 1 && source.IsManifest(names[0]) {
-		p.file, names = names[0], nil
+	if !p.local {
+		p.file, names = source.FileOf(p.file, names)
 	}
 	switch {
 	case p.file == "" && len(names) == 0:

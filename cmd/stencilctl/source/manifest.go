@@ -2,16 +2,18 @@ package source
 
 import (
 	"os"
-	"path/filepath"
-	"strings"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 )
 
-// IsManifest reports whether an argument is a manifest's file rather than the name of an object, which may also end in .yaml.
-func IsManifest(name string) bool {
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".yaml", ".yml", ".json":
-		info, err := os.Stat(name)
-		return err == nil && info.Mode().IsRegular()
+// FileOf returns the file of a command that takes one with -f, or as its only argument, and the other arguments. An argument is a file if it has the extension
+// of a manifest and exists: names of objects may also end in .yaml.
+func FileOf(flag string, arguments []string) (file string, names []string) {
+	if flag != "" || len(arguments) != 1 || !cli.IsManifestName(arguments[0]) {
+		return flag, arguments
 	}
-	return false
+	if info, err := os.Stat(arguments[0]); err != nil || !info.Mode().IsRegular() {
+		return "", arguments
+	}
+	return arguments[0], nil
 }
