@@ -114,3 +114,51 @@ func TestClusterAdditionsAreOverrides(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestChangesByUser(t *testing.T) {
+	const (
+		before  = "spec: {template: {spec: {domain: {devices: {}}}}}"
+		added   = "spec: {template: {spec: {architecture: amd64, domain: {devices: {}, machine: {type: q35}}}}}\n"
+		machine = "spec.template.spec.domain.machine.type"
+	)
+	claims := func(fields ...string) string {
+		text := "metadata:\n  managedFields:\n  - {manager: kubectl-create, operation: Update, fieldsV1: {f:spec: {f:runStrategy: {}}}}\n"
+		for _, f := range fields {
+			text += "  - {manager: kubectl-edit, operation: Update, fieldsV1: " + f + "}\n"
+		}
+		return text
+	}
+	for _, tc := range []struct {
+		name, old, new string
+		want           []string
+	}{
+		{name: "what KubeVirt adds", old: before, new: added + claims()},
+		{name: "beside what the user sets", old: before, new: "spec: {runStrategy: Always, template: {spec: {domain: {devices: {}, machine: {type: q35}}}}}\n" + claims(), want: []string{"spec.runStrategy"}},
+		{name: "a client tracks the map, not the type", old: before, new: added + claims(`{f:spec: {f:template: {f:spec: {f:domain: {f:machine: {".": {}}}}}}}`)},
+		{name: "the user sets the type", old: before, new: added + claims("{f:spec: {f:template: {f:spec: {f:domain: {f:machine: {.: {}, f:type: {}}}}}}}"), want: []string{machine}},
+		{name: "the user sets the map as a whole", old: before, new: added + claims("{f:spec: {f:template: {f:spec: {f:domain: {f:machine: {}}}}}}"), want: []string{machine}},
+		{name: "the user sets the spec as a whole", old: before, new: added + claims("{f:spec: {}}"), want: []string{"spec.template.spec.architecture", machine}},
+		{name: "nobody tracks", old: before, new: added, want: []string{"spec.template.spec.architecture", machine}},
+		{name: "tracking was reset", old: before, new: added + "metadata: {managedFields: []}", want: []string{"spec.template.spec.architecture", machine}},
+		{name: "another value is no addition", old: "spec: {template: {spec: {domain: {machine: {type: pc}}}}}", new: "spec: {template: {spec: {domain: {machine: {type: q35}}}}}\n" + claims(), want: []string{machine}},
+		{name: "nor is a removal", old: added, new: before + "\n" + claims(), want: []string{"spec.template.spec.architecture", "spec.template.spec.domain.machine.*"}},
+		{name: "a place at which the cluster adds nothing", old: before, new: "spec: {template: {spec: {hostname: h, domain: {devices: {}}}}}\n" + claims(), want: []string{"spec.template.spec.hostname"}},
+		{
+			name: "in a list a client owns all items or none",
+			old:  "spec: {template: {spec: {domain: {devices: {interfaces: [{name: a}]}}}}}",
+			new:  "spec: {template: {spec: {domain: {devices: {interfaces: [{name: a, macAddress: x}]}}}}}\n" + claims(),
+			want: []string{"spec.template.spec.domain.devices.interfaces[name=a].macAddress"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			additions, err := approval.ClusterAdditions()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := texts(additions.ChangesByUser(tree(t, tc.old), tree(t, tc.new)))
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("places (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

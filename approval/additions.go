@@ -2,6 +2,7 @@ package approval
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	contract "github.com/vmstencil/stencil/api/template"
@@ -96,4 +97,53 @@ func inferred(rendered map[string]any, path Path) bool {
 	matcher, _ := spec[path[1].text].(map[string]any)
 	volume, _ := matcher["inferFromVolume"].(string)
 	return volume != ""
+}
+
+// ChangesByUser returns the places of [Changes] except additions by admission webhooks of the cluster: KubeVirt adds a machine type, for example, to
+// every VirtualMachine that has none, whatever the request changes. Such a place is outside of lists, the stored object
+// has nothing there, and no client has set it.
+//
+// What clients set, this request included, is in metadata.managedFields of the new object, as an admission webhook receives it: the API server
+// computes it before mutating admission. If there is none, all changes are the user's.
+func (a *Additions) ChangesByUser(old, new map[string]any) []Path {
+	changes := Changes(old, new)
+	metadata, _ := new["metadata"].(map[string]any)
+	managers, _ := metadata["managedFields"].([]any)
+	if len(managers) == 0 {
+		return changes
+	}
+	claimed := func(path Path) bool {
+		return slices.ContainsFunc(managers, func(manager any) bool {
+			entry, _ := manager.(map[string]any)
+			fields, _ := entry["fieldsV1"].(map[string]any)
+			return claims(fields, path)
+		})
+	}
+	return slices.DeleteFunc(changes, func(path Path) bool {
+		return a.covers(path) && absent(old, path) && !claimed(path)
+	})
+}
+
+// absent reports whether an object has nothing at a path, which leads through maps only.
+func absent(object any, path Path) bool {
+	for _, step := range path {
+		members, is := object.(map[string]any)
+		if step.kind != stepField || !is && !vacant(object) {
+			return false
+		}
+		object = members[step.text]
+	}
+	return vacant(object)
+}
+
+// claims reports whether a manager owns a field, a field that contains it whole, or a field in it. The fields are in the format FieldsV1.
+func claims(fields map[string]any, path Path) bool {
+	for _, step := range path {
+		below, found := fields["f:"+step.text].(map[string]any)
+		if !found || len(below) == 0 {
+			return found
+		}
+		fields = below
+	}
+	return true
 }

@@ -40,6 +40,9 @@ func Index(position int) Step { return Step{kind: stepIndex, index: position} }
 // Name returns the key of a field or the name of an item, and whether it is an item. Other steps have none.
 func (s Step) Name() (name string, item bool) { return s.text, s.kind == stepItem }
 
+// Items reports whether the step leads to one or all items of a list.
+func (s Step) Items() bool { return s.kind == stepItem || s.kind == stepIndex || s.kind == stepAnyItem }
+
 var (
 	anyField = Step{kind: stepAnyField}
 	anyItem  = Step{kind: stepAnyItem}

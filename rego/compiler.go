@@ -211,7 +211,7 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 	if len(more) > 0 {
 		return nil, &CompileError{inOrder(append(problems, more...))}
 	}
-	form := &shape{source: text, module: module, helpers: c.helpers.documented, parameters: parameterNames(d), data: referenceNames(d)}
+	form := &shape{source: text, module: module, helpers: c.helpers.documented, parameters: parameterNames(d), bare: d.Schema == nil && d.Parameters != nil && len(d.Parameters) == 0, data: referenceNames(d)}
 	form.check()
 	metadata := form.metadata()
 	problems = append(problems, form.problems...)

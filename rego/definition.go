@@ -20,7 +20,7 @@ type Definition struct {
 	Name string
 	// Source is one module in Rego v1 of at most MaxSourceBytes.
 	Source string
-	// Parameters are what the policy reads as data.parameters: JSON values.
+	// Parameters are what the policy reads as data.parameters: JSON values. If they are nil, as of a module alone, what the policy reads is not checked.
 	Parameters map[string]any
 	// Schema is a structural OpenAPI v3 schema of Parameters. Without one any
 	// parameters are accepted, and the policy may read any.

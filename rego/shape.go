@@ -32,6 +32,8 @@ type shape struct {
 	problems []Problem
 	// parameters are the names of the policy's parameters.
 	parameters map[string]bool
+	// bare is set when the policy has neither parameters nor a schema of them.
+	bare bool
 	// data are the names of the values that the policy declares; nil if it declares none.
 	data map[string]bool
 	// test is set when the module is a test, which may replace input and has no entries.
@@ -66,14 +68,18 @@ func (s *shape) check() {
 	s.checkParameters()
 }
 
-// checkParameters finds parameters of the policy that are read where those of the template are.
+// checkParameters finds parameters of the policy that are read where those of the template are, and those of a policy that has none.
 func (s *shape) checkParameters() {
 	read, misplaced := map[string]bool{}, map[string]*ast.Location{}
 	for _, rule := range s.module.Rules {
 		ast.WalkRefs(rule, func(ref ast.Ref) bool {
 			if full, ok := s.resolved(ref); ok && len(full) > 2 && full[1].Equal(parametersTerm) {
-				name, _ := nameAt(full, 2)
+				name, named := nameAt(full, 2)
 				read[name] = true
+				if s.bare && named {
+					at := max(0, len(ref)-len(full)+2)
+					s.add(CodeReference, ref[at].Location, "data.parameters has no %q: the policy has neither parameters nor parametersSchema", name)
+				}
 			}
 			if name, ok := nameAt(ref, 2); ok && ref[0].Equal(ast.InputRootDocument) && ref[1].Equal(parametersTerm) && s.parameters[name] && misplaced[name] == nil {
 				misplaced[name] = ref[2].Location

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/vmstencil/stencil/approval"
 	approvalcache "github.com/vmstencil/stencil/cache/approvals"
 	diskcache "github.com/vmstencil/stencil/cache/disks"
 	exceptioncache "github.com/vmstencil/stencil/cache/exceptions"
@@ -32,6 +33,7 @@ import (
 	"github.com/vmstencil/stencil/internal/guestdefaults"
 	"github.com/vmstencil/stencil/internal/objects"
 	"github.com/vmstencil/stencil/internal/powers"
+	policyschema "github.com/vmstencil/stencil/rego/schema"
 	"github.com/vmstencil/stencil/webhooks/approvals"
 	"github.com/vmstencil/stencil/webhooks/defaults"
 	"github.com/vmstencil/stencil/webhooks/instances"
@@ -76,6 +78,10 @@ type Options struct {
 	APIServerUser string
 	// DecisionLogSample is the fraction of policy decisions that is logged, from 0 to 1.
 	DecisionLogSample float64
+	// Schemas returns the schemas of the objects of the cluster.
+	Schemas func() *policyschema.Schemas
+	// Additions are the places at which the cluster adds to VirtualMachines.
+	Additions *approval.Additions
 	// Lending reports that the manager creates the disks that templates lend.
 	Lending bool
 	// ObjectKeys encrypt the objects of templates besides the VirtualMachine, of the kinds of ObjectResources, until they are created. If nil,
@@ -154,6 +160,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		Disks:       diskcache.Reader{APIServer: storage, Cache: o.Disks},
 		Objects:     pending,
 		Exempt:      o.Exempt,
+		Additions:   o.Additions,
 	})
 	for _, webhook := range []serving.Webhook{
 		{
@@ -163,6 +170,7 @@ func Setup(mgr manager.Manager, o Options) error {
 				Templates:   o.Templates,
 				Permissions: permissions,
 				Approvals:   o.Approvals,
+				Policies:    evaluator,
 				Exempt:      o.Exempt,
 				Server:      server,
 				AwaitState:  o.Approvals.AwaitState,
@@ -218,7 +226,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		{
 			Name:    "approvals",
 			Path:    "/validate-templateapproval",
-			Handler: approvals.New(approvals.Options{Templates: o.Templates, Namespaces: o.Approvals, ExcludedNamespaces: []string{o.Namespace}}),
+			Handler: approvals.New(approvals.Options{Templates: o.Templates, Namespaces: o.Approvals, Schemas: o.Schemas, ExcludedNamespaces: []string{o.Namespace}}),
 		},
 		{
 			Name: "policies",

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/installation"
 	"github.com/vmstencil/stencil/internal/certificates/publication"
 	program "github.com/vmstencil/stencil/internal/server"
@@ -124,8 +123,8 @@ func (o *options) validate() error {
 		"--capture-instancetype: must be %s or %s, not %q", v1beta1.CaptureInstancetypeExpand, v1beta1.CaptureInstancetypeKeep, o.captureInstancetype)
 	complain(!installation.TemplateAPI(o.templateAPI).Known(),
 		"--template-api: must be %s or %s, not %q", installation.Own, installation.External, o.templateAPI)
-	if _, err := approval.ClusterAdditions(o.clusterAdditions...); err != nil {
-		problems = append(problems, fmt.Errorf("--cluster-additions: %w", err))
+	if _, err := o.additions(); err != nil {
+		problems = append(problems, err)
 	}
 	if _, err := o.populatorKinds(); err != nil {
 		problems = append(problems, err)

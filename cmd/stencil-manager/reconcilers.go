@@ -26,14 +26,23 @@ func (o *options) objectKeysSecret() types.NamespacedName {
 	return types.NamespacedName{Namespace: o.namespace, Name: o.objectKeys}
 }
 
-// reconcilers returns the options of the reconcilers.
-func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
+// additions returns the places at which the cluster adds to VirtualMachines.
+func (o *options) additions() (*approval.Additions, error) {
 	additions, err := approval.ClusterAdditions(o.clusterAdditions...)
 	if err != nil {
-		return reconcilers.Options{}, fmt.Errorf("--cluster-additions: %w", err)
+		return nil, fmt.Errorf("--cluster-additions: %w", err)
 	}
 	if o.defaulting.Socket != "" {
 		additions = additions.WithDefaults()
+	}
+	return additions, nil
+}
+
+// reconcilers returns the options of the reconcilers.
+func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
+	additions, err := o.additions()
+	if err != nil {
+		return reconcilers.Options{}, err
 	}
 	settings, err := o.policyWebhookSettings()
 	if err != nil {

@@ -44,7 +44,11 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	if err != nil {
 		return err
 	}
-	if err := webhooks.Setup(mgr, o.webhooks(server, caches)); err != nil {
+	served, err := o.webhooks(server, caches)
+	if err != nil {
+		return err
+	}
+	if err := webhooks.Setup(mgr, served); err != nil {
 		return err
 	}
 	settings, err := o.reconcilers(caches)

@@ -15,7 +15,8 @@ const (
 )
 
 // webhooks returns the options of the webhooks that server serves.
-func (o *options) webhooks(server *serving.Server, c caches) webhooks.Options {
+func (o *options) webhooks(server *serving.Server, c caches) (webhooks.Options, error) {
+	additions, err := o.additions()
 	return webhooks.Options{
 		Server:            server,
 		Registerer:        metrics.Registry,
@@ -32,6 +33,8 @@ func (o *options) webhooks(server *serving.Server, c caches) webhooks.Options {
 		Namespace:         o.namespace,
 		APIServerUser:     o.apiserverUser,
 		DecisionLogSample: o.decisionLogSample,
+		Additions:         additions,
+		Schemas:           c.compiler.Schemas,
 		Lending:           o.diskAccount != "",
 		ObjectKeys:        c.objectKeys,
 		ObjectResources:   o.objectResources,
@@ -43,5 +46,5 @@ func (o *options) webhooks(server *serving.Server, c caches) webhooks.Options {
 			Policy:     o.defaulting.Policy(),
 			FailClosed: o.defaultingFailurePolicy == failurePolicyFail,
 		},
-	}
+	}, err
 }

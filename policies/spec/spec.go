@@ -57,6 +57,10 @@ func Read(policy *v1alpha1.VirtualMachinePolicy) (*Spec, field.ErrorList) {
 		FailureMode: policyset.FailureModeDeny,
 		Timeout:     DefaultTimeout,
 	}
+	if s.Definition.Parameters == nil {
+		// A policy without parameters has none, and may not read any.
+		s.Definition.Parameters = map[string]any{}
+	}
 	if from.Enforcement != "" {
 		s.Enforcement = policyset.Enforcement(from.Enforcement)
 	}

@@ -33,7 +33,7 @@ func read(t *testing.T, spec string) (*Spec, []string) {
 func TestAPolicyThatSaysNothingHasTheDefaultsOfTheDefinition(t *testing.T) {
 	got, problems := read(t, "rego: package x")
 	want := &Spec{
-		Definition:  rego.Definition{Name: "one", Source: "package x", Kinds: []string{"VirtualMachine"}},
+		Definition:  rego.Definition{Name: "one", Source: "package x", Parameters: map[string]any{}, Kinds: []string{"VirtualMachine"}},
 		Match:       policyset.Match{Operations: []string{"CREATE", "UPDATE"}, Kinds: []string{"VirtualMachine"}},
 		Enforcement: "Deny", FailureMode: "Deny", Timeout: 100 * time.Millisecond,
 	}
@@ -136,6 +136,29 @@ func TestTests(t *testing.T) {
 				Namespace: rego.Namespace{Name: "team"},
 			}},
 		},
+		"what policies read is a test's input": {
+			test: `
+input:
+  request:
+    operation: UPDATE
+    kind: VirtualMachine
+    requestKind: VirtualMachineInstance
+    namespace: team
+    name: a
+    userInfo: {username: ada, uid: u, groups: [g], extra: {e: [x]}}
+    dryRun: true
+    time: "2026-06-01T12:00:00Z"
+  namespace: {name: team, labels: {tier: gold}, annotations: {owner: ada}}
+  object: {metadata: {name: a}}`,
+			want: suite.Case{Document: rego.Document{
+				Request: rego.Request{
+					Operation: "UPDATE", Kind: "VirtualMachine", RequestKind: "VirtualMachineInstance", Namespace: "team", Name: "a", DryRun: true, Time: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC),
+					UserInfo: rego.UserInfo{Username: "ada", UID: "u", Groups: []string{"g"}, Extra: map[string][]string{"e": {"x"}}},
+				},
+				Object:    map[string]any{"metadata": map[string]any{"name": "a"}},
+				Namespace: rego.Namespace{Name: "team", Labels: map[string]string{"tier": "gold"}, Annotations: map[string]string{"owner": "ada"}},
+			}},
+		},
 		"everything that a test can say": {
 			test: `
 input:
@@ -195,6 +218,16 @@ parametersSchema: text
 match: {namespaceSelector: {matchExpressions: [{key: a, operator: Is}]}}
 tests:
 - {name: first, input: {object: 3, template: {metadata: {name: fedora}}}}
+- name: twice
+  input:
+    operation: CREATE
+    user: {username: ada}
+    time: "2026-06-01T12:00:00Z"
+    namespaceLabels: {a: b}
+    namespaceAnnotations: {a: b}
+    request: {operation: UPDATE, kind: VirtualMachineTemplate, namespace: other, name: b, userInfo: {username: eve}, time: "2026-06-01T12:00:00Z"}
+    namespace: {name: third, labels: {}, annotations: {c: d}}
+    object: {kind: VirtualMachine, metadata: {name: a, namespace: team}}
 `)
 	want := []string{
 		`spec.parameters: Invalid value: must be a JSON object`,
@@ -202,6 +235,15 @@ tests:
 		`spec.match.namespaceSelector: Invalid value: "Is" is not a valid label selector operator`,
 		`spec.tests[0].input.object: Invalid value: must be a JSON object`,
 		`spec.tests[0].input.template: Invalid value: must be what policies read as input.template, with namespace, name, labels, annotations and parameters: json: unknown field "metadata"`,
+		`spec.tests[1].input.request.operation: Invalid value: "UPDATE": spec.tests[1].input.operation is "CREATE"`,
+		`spec.tests[1].input.request.kind: Invalid value: "VirtualMachineTemplate": spec.tests[1].input.object.kind is "VirtualMachine"`,
+		`spec.tests[1].input.request.time: Invalid value: spec.tests[1].input.time gives it as well; keep one of them`,
+		`spec.tests[1].input.request.name: Invalid value: "b": spec.tests[1].input.object.metadata.name is "a"`,
+		`spec.tests[1].input.namespace.name: Invalid value: "third": spec.tests[1].input.object.metadata.namespace is "team"`,
+		`spec.tests[1].input.request.namespace: Invalid value: "other": spec.tests[1].input.namespace.name is "third"`,
+		`spec.tests[1].input.namespace.labels: Invalid value: spec.tests[1].input.namespaceLabels gives it as well; keep one of them`,
+		`spec.tests[1].input.namespace.annotations: Invalid value: spec.tests[1].input.namespaceAnnotations gives it as well; keep one of them`,
+		`spec.tests[1].input.request.userInfo: Invalid value: spec.tests[1].input.user gives it as well; keep one of them`,
 	}
 	if diff := cmp.Diff(want, problems); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)

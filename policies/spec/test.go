@@ -1,11 +1,14 @@
 package spec
 
 import (
+	"cmp"
 	stdjson "encoding/json"
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	policyinput "github.com/vmstencil/stencil/policies/input"
@@ -38,42 +41,80 @@ func (r *reader) document(at *field.Path, from *v1alpha1.PolicyTestInput, kinds 
 	for i := range from.Objects {
 		d.Objects = append(d.Objects, r.object(at.Child("objects").Index(i), &from.Objects[i]))
 	}
-	d.Request = rego.Request{Operation: operation(from, d), Kind: kinds[0]}
-	if from.Time != nil {
-		d.Request.Time = from.Time.Time
-	}
+	request, namespace := ptr.Deref(from.Request, v1alpha1.PolicyTestRequest{}), ptr.Deref(from.Namespace, v1alpha1.PolicyTestNamespace{})
 	subject := d.Object
 	if subject == nil {
 		subject = d.OldObject
 	}
-	if kind, ok := subject["kind"].(string); ok {
-		d.Request.Kind = kind
+	kind, _ := subject["kind"].(string)
+	d.Request = rego.Request{
+		Operation: r.operation(at, from, request, d),
+		Kind:      r.one(at.Child("request", "kind"), request.Kind, at.Child("object", "kind"), kind),
+		DryRun:    request.DryRun,
+	}
+	if d.Request.Kind == "" {
+		d.Request.Kind = kinds[0]
+	}
+	if set := either(r, at.Child("request", "time"), request.Time, at.Child("time"), from.Time); set != nil {
+		d.Request.Time = set.Time
 	}
 	seen := policyinput.Case{Request: d.Request, Object: d.Object, OldObject: d.OldObject}
 	seen.View()
 	d.Request, d.Object, d.OldObject = seen.Request, seen.Object, seen.OldObject
+	d.Request.RequestKind = r.one(at.Child("request", "requestKind"), request.RequestKind, at.Child("object", "kind"), d.Request.RequestKind)
 	metadata, _ := subject["metadata"].(map[string]any)
-	d.Request.Name, _ = metadata["name"].(string)
-	d.Request.Namespace, _ = metadata["namespace"].(string)
-	d.Namespace = rego.Namespace{
-		Name: d.Request.Namespace, Labels: from.NamespaceLabels, Annotations: from.NamespaceAnnotations,
+	name, _ := metadata["name"].(string)
+	in, _ := metadata["namespace"].(string)
+	d.Request.Name = r.one(at.Child("request", "name"), request.Name, at.Child("object", "metadata", "name"), name)
+	in = r.one(at.Child("namespace", "name"), namespace.Name, at.Child("object", "metadata", "namespace"), in)
+	d.Request.Namespace = r.one(at.Child("request", "namespace"), request.Namespace, at.Child("namespace", "name"), in)
+	d.Namespace = rego.Namespace{Name: d.Request.Namespace, Labels: namespace.Labels, Annotations: namespace.Annotations}
+	if from.NamespaceLabels != nil {
+		r.twice(at.Child("namespace", "labels"), namespace.Labels != nil, at.Child("namespaceLabels"))
+		d.Namespace.Labels = from.NamespaceLabels
 	}
-	if from.User != nil {
-		d.Request.UserInfo = rego.UserInfo{Username: from.User.Username, Groups: from.User.Groups}
+	if from.NamespaceAnnotations != nil {
+		r.twice(at.Child("namespace", "annotations"), namespace.Annotations != nil, at.Child("namespaceAnnotations"))
+		d.Namespace.Annotations = from.NamespaceAnnotations
+	}
+	if user := either(r, at.Child("request", "userInfo"), request.UserInfo, at.Child("user"), from.User); user != nil {
+		d.Request.UserInfo = rego.UserInfo{Username: user.Username, UID: user.UID, Groups: user.Groups, Extra: user.Extra}
 	}
 	return d
 }
 
-func operation(from *v1alpha1.PolicyTestInput, d rego.Document) string {
+func (r *reader) operation(at *field.Path, from *v1alpha1.PolicyTestInput, request v1alpha1.PolicyTestRequest, d rego.Document) string {
+	set := r.one(at.Child("request", "operation"), string(request.Operation), at.Child("operation"), string(from.Operation))
 	switch {
-	case from.Operation != "":
-		return string(from.Operation)
+	case set != "":
+		return set
 	case d.Object == nil:
 		return string(v1alpha1.PolicyOperationDelete)
 	case d.OldObject != nil:
 		return string(v1alpha1.PolicyOperationUpdate)
 	default:
 		return string(v1alpha1.PolicyOperationCreate)
+	}
+}
+
+// one returns a text that a test may give at two places. Two different texts are a mistake.
+func (r *reader) one(at *field.Path, value string, other *field.Path, otherwise string) string {
+	if value != "" && otherwise != "" && value != otherwise {
+		r.problems = append(r.problems, field.Invalid(at, value, fmt.Sprintf("%s is %q", other, otherwise)))
+	}
+	return cmp.Or(value, otherwise)
+}
+
+// either returns what a test gives at one of two places.
+func either[T any](r *reader, at *field.Path, value *T, other *field.Path, otherwise *T) *T {
+	r.twice(at, value != nil && otherwise != nil, other)
+	return cmp.Or(value, otherwise)
+}
+
+// twice reports what a test gives at two places.
+func (r *reader) twice(at *field.Path, is bool, other *field.Path) {
+	if is {
+		r.problems = append(r.problems, field.Invalid(at, field.OmitValueType{}, fmt.Sprintf("%s gives it as well; keep one of them", other)))
 	}
 }
 

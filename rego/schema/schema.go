@@ -62,6 +62,9 @@ func newSchemas(kinds map[string]definition.Schema) (*Schemas, error) {
 	return &Schemas{kinds, sha256.Sum256(text)}, nil
 }
 
+// Of returns the schema of a kind, which permits anything if the kind is unknown.
+func (s *Schemas) Of(kind string) definition.Schema { return s.kinds[kind] }
+
 // MarshalJSON implements json.Marshaler.
 func (s *Schemas) MarshalJSON() ([]byte, error) { return json.Marshal(s.kinds) }
 

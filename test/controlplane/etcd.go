@@ -53,48 +53,15 @@ func (p *Plane) awaitEtcd(ctx context.Context, started *process) error {
 func (p *Plane) EtcdData() string { return p.folder.file("etcd") }
 
 // Stored returns what etcd has at the keys that begin with a prefix, such as /registry/pods/default/: the bytes of objects as the API server has
-// written them, by key. It uses the gateway of etcd's API, see https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/.
+// written them, by key.
 func (p *Plane) Stored(ctx context.Context, prefix string) (map[string][]byte, error) {
-	// The path of a socket is limited.
-	folder, err := os.MkdirTemp("", "etcd-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(folder)
-	if err := os.Symlink(p.folder.file(""), filepath.Join(folder, "plane")); err != nil {
-		return nil, err
-	}
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(folder, "plane", etcdSocket))
-	}}}
-	defer client.CloseIdleConnections()
 	// All keys below the first one that does not begin with the prefix.
 	end := []byte(prefix)
 	end[len(end)-1]++
-	body, err := json.Marshal(map[string][]byte{"key": []byte(prefix), "range_end": end})
-	if err != nil {
-		return nil, err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://etcd/v3/kv/range", bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("reading from etcd: %w", err)
-	}
-	defer response.Body.Close()
 	var found struct {
 		KVs []struct{ Key, Value []byte } `json:"kvs"`
 	}
-	content, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, content)
-	}
-	if err == nil {
-		err = json.Unmarshal(content, &found)
-	}
-	if err != nil {
+	if err := p.askEtcd(ctx, "range", map[string][]byte{"key": []byte(prefix), "range_end": end}, &found); err != nil {
 		return nil, fmt.Errorf("reading from etcd: %w", err)
 	}
 	all := map[string][]byte{}
@@ -102,4 +69,51 @@ func (p *Plane) Stored(ctx context.Context, prefix string) (map[string][]byte, e
 		all[string(each.Key)] = each.Value
 	}
 	return all, nil
+}
+
+// Store replaces what etcd has at a key, as if the API server had stored it: no admission sees it. Tests make objects with it that an older
+// installation has left.
+func (p *Plane) Store(ctx context.Context, key string, value []byte) error {
+	if err := p.askEtcd(ctx, "put", map[string][]byte{"key": []byte(key), "value": value}, &struct{}{}); err != nil {
+		return fmt.Errorf("writing to etcd: %w", err)
+	}
+	return nil
+}
+
+// askEtcd sends a request to the gateway of etcd's API, see https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/.
+func (p *Plane) askEtcd(ctx context.Context, method string, parameters, answer any) error {
+	// The path of a socket is limited.
+	folder, err := os.MkdirTemp("", "etcd-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	if err := os.Symlink(p.folder.file(""), filepath.Join(folder, "plane")); err != nil {
+		return err
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(folder, "plane", etcdSocket))
+	}}}
+	defer client.CloseIdleConnections()
+	body, err := json.Marshal(parameters)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://etcd/v3/kv/"+method, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, content)
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(content, answer)
 }

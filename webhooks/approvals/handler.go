@@ -13,6 +13,7 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	policyschema "github.com/vmstencil/stencil/rego/schema"
 	"github.com/vmstencil/stencil/webhooks/internal/changed"
 	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
@@ -35,6 +36,8 @@ type Namespaces interface {
 type Options struct {
 	Templates  Templates
 	Namespaces Namespaces
+	// Schemas returns the schemas of the objects of the cluster.
+	Schemas func() *policyschema.Schemas
 	// ExcludedNamespaces are the namespaces that no approval selects: those of Stencil.
 	ExcludedNamespaces []string
 }
@@ -64,7 +67,7 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 
 // gather collects the state that the warnings depend on.
 func (h *Handler) gather(object *v1alpha1.TemplateApproval, compiled *approval.Approval) input {
-	s := input{spec: &object.Spec, approval: compiled, excluded: h.ExcludedNamespaces}
+	s := input{spec: &object.Spec, approval: compiled, excluded: h.ExcludedNamespaces, machine: h.Schemas().Of("VirtualMachine")}
 	if h.Namespaces.Synced() {
 		s.namespacesSynced, s.selected = true, h.Namespaces.NamespacesOf(compiled)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/fixture"
+	policyschema "github.com/vmstencil/stencil/rego/schema"
 	"github.com/vmstencil/stencil/webhooks/approvals"
 )
 
@@ -74,7 +75,15 @@ func handler(t *testing.T) *approvals.Handler {
 		},
 		namespaces: []string{"team-a", "team-b", "kube-system", "stencil-system"},
 	}
-	return approvals.New(approvals.Options{Templates: there, Namespaces: there, ExcludedNamespaces: []string{"stencil-system"}})
+	return approvals.New(approvals.Options{Templates: there, Namespaces: there, Schemas: schemas, ExcludedNamespaces: []string{"stencil-system"}})
+}
+
+func schemas() *policyschema.Schemas {
+	embedded, err := policyschema.Embedded()
+	if err != nil {
+		panic(err)
+	}
+	return embedded
 }
 
 func TestWhatIsDenied(t *testing.T) {
@@ -162,6 +171,21 @@ func TestWhatIsWarnedAbout(t *testing.T) {
 			},
 		},
 		{name: "not what it lists with any value, nor what the name sets", spec: "namespaces: [team-a], templates: [{namespace: golden, name: keyed}], parameters: [{name: SSH_KEY, anyValue: true}, {name: ACCOUNT, pattern: '[a-z]+'}, {name: SIZE, minimum: 1}, {name: TOKEN, anyValue: true}]"},
+		{
+			name: "overrides that no VirtualMachine has",
+			spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], overrides: [spec.template.spec.nodeselector, 'spec.template.spec.domain.devices.disks.bootOrder', 'spec.runStrategy.always', 'spec.template.spec.volumes[*].datavolume', spec.quux]" + open,
+			want: []string{
+				"spec.overrides[0]: no VirtualMachine has spec.template.spec.nodeselector; did you mean nodeSelector?",
+				"spec.overrides[1]: spec.template.spec.domain.devices.disks is a list: write spec.template.spec.domain.devices.disks[*] or spec.template.spec.domain.devices.disks[name=NAME] for its items",
+				"spec.overrides[2]: no VirtualMachine has spec.runStrategy.always: spec.runStrategy has no items or fields",
+				"spec.overrides[3]: no VirtualMachine has spec.template.spec.volumes[*].datavolume; did you mean dataVolume?",
+				"spec.overrides[4]: no VirtualMachine has spec.quux",
+			},
+		},
+		{
+			name: "not about overrides that one may have",
+			spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], overrides: [spec.runStrategy, metadata.labels.a, 'metadata.annotations[\"a.b/c\"]', spec.template.metadata.labels.x, spec.template.spec.nodeSelector.zone, 'spec.template.spec.domain.devices.disks[name=a].bootOrder', 'spec.template.spec.domain.devices.interfaces[*].macAddress', 'spec.template.spec.tolerations[*]', spec.template.spec.domain.memory.guest, spec.template.spec.domain.resources.requests.memory, 'spec.dataVolumeTemplates[*].spec.storage.storageClassName', 'spec.dataVolumeTemplates[*].metadata.labels.x', 'spec.template.spec.domain.*.cores']" + open,
+		},
 		{name: "overrides of everything", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], overrides: ['spec.*']" + open, want: []string{"spec.overrides[0]: override spec.* permits users to replace most of what the template defines"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -198,7 +222,7 @@ func TestClosedParametersAreCountedWhenThereAreMany(t *testing.T) {
 		there.templates = append(there.templates, vmt(t, fmt.Sprintf("t%d", i), "tier: gold", strings.Join(parameters, ", ")))
 	}
 	there.namespaces = []string{"team-a"}
-	h := approvals.New(approvals.Options{Templates: there, Namespaces: there})
+	h := approvals.New(approvals.Options{Templates: there, Namespaces: there, Schemas: schemas})
 	response := h.Handle(t.Context(), review(t, admissionv1.Create, manifest("", "namespaces: [team-a], templates: [{namespace: golden, selector: {}}]"), ""))
 	const want = "spec.parameters: closes P0, P1, P2, P3, P4, P5, P6, P7, P8, P9 and 2 more of template golden/t4: a parameter that is not listed keeps its default, or is generated; and 36 more of other templates"
 	if len(response.Warnings) != 5 || response.Warnings[4] != want {
@@ -208,7 +232,7 @@ func TestClosedParametersAreCountedWhenThereAreMany(t *testing.T) {
 
 func TestBeforeTheCachesAreFilledNothingIsWarnedAbout(t *testing.T) {
 	empty := cluster{unsynced: true}
-	h := approvals.New(approvals.Options{Templates: empty, Namespaces: empty})
+	h := approvals.New(approvals.Options{Templates: empty, Namespaces: empty, Schemas: schemas})
 	response := h.Handle(t.Context(), review(t, admissionv1.Create, manifest("", good), ""))
 	if !response.Allowed || len(response.Warnings) > 0 {
 		t.Errorf("got %+v", response.AdmissionResponse)

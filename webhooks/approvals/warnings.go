@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/excerpt"
+	"github.com/vmstencil/stencil/rego/schema/definition"
 )
 
 // input is the state of the cluster that the warnings about an approval depend on.
@@ -21,6 +21,8 @@ type input struct {
 
 	namespacesSynced bool
 	selected         []string // names of the namespaces that the approval selects
+
+	machine definition.Schema // of VirtualMachines
 
 	templatesSynced bool
 	templates       []candidate
@@ -178,23 +180,6 @@ func (s input) aboutClosedParameters(approved []candidate) (valueless, closed []
 		closed[maxClosing-1] += fmt.Sprintf("; and %d more of other templates", more)
 	}
 	return valueless, closed
-}
-
-// aboutOverrides warns about overrides that permit changes to most of a template.
-func (s input) aboutOverrides() []string {
-	var all []string
-	for i, text := range s.spec.Overrides {
-		override, err := approval.ParseOverride(text)
-		if err != nil {
-			continue // the approval would not have compiled
-		}
-		for _, much := range []string{"spec", "spec.template", "spec.template.spec", "spec.template.spec.domain"} {
-			if strings.TrimSuffix(override.String(), ".*") == much {
-				all = append(all, fmt.Sprintf("spec.overrides[%d]: override %s permits users to replace most of what the template defines", i, text))
-			}
-		}
-	}
-	return all
 }
 
 // shorten limits the warnings to a readable number and replaces the rest by their count.

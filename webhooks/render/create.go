@@ -57,6 +57,8 @@ type result struct {
 	warnings   []string
 	causes     field.ErrorList
 	objections []approval.Objection
+	// draft makes the VM that would be stored without the objections of the approvals; nil if it is not known.
+	draft *mutation.Patch
 	// objects are the other objects of the template.
 	objects attached
 	// loans are disks that the template may not lend; see borrowed.
@@ -104,10 +106,10 @@ func (c creation) render(compiled *template.Compiled) result {
 		return c.together(compiled, name, binding.Values(), given, c.reject(err, bound...))
 	}
 	evaluated := c.evaluate(compiled, name, given, binding, rendered)
-	if evaluated.Denied() {
-		return result{objections: evaluated.Objections}
-	}
 	composed := c.compose(compiled, rendered, name, explicit)
+	if evaluated.Denied() {
+		return result{objections: besides(slices.Clip(evaluated.Objections), composed.causes), draft: composed.patch}
+	}
 	if len(composed.objects.names) > 0 {
 		composed.objects.sensitive = sensitiveValues(compiled, binding)
 	}

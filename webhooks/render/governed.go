@@ -6,12 +6,15 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	permission "github.com/vmstencil/stencil/internal/authorization"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/decision"
@@ -21,6 +24,11 @@ import (
 type Approvals interface {
 	Synced() bool
 	ApprovalsFor(namespace string) []*approval.Approval
+}
+
+// Policies returns the denials that policies would have about a request which is denied anyway; a policyeval.Evaluator implements it.
+type Policies interface {
+	Foresee(ctx context.Context, request admission.Request, object map[string]any) policyset.Decision
 }
 
 // evaluate evaluates the user-specified fields and the bound values by the approvals of the namespace. Only this webhook
@@ -73,15 +81,19 @@ func (c creation) together(compiled *template.Compiled, name string, values, giv
 	if slices.ContainsFunc(objections, approval.Objection.OfTemplate) {
 		return result{objections: objections}
 	}
-	for _, cause := range rejected.causes {
-		closed := func(o approval.Objection) bool {
+	return result{objections: besides(objections, slices.DeleteFunc(slices.Clone(rejected.causes), func(cause *field.Error) bool {
+		return slices.ContainsFunc(objections, func(o approval.Objection) bool {
 			return o.Reason == approval.ReasonClosedParameter && c.fieldOf(o.Field, nil) == cause.Field
-		}
-		if !slices.ContainsFunc(objections, closed) {
-			objections = append(objections, approval.Objection{Field: cause.Field, Message: cause.ErrorBody()})
-		}
+		})
+	}))}
+}
+
+// besides returns objections with the causes of a rejection.
+func besides(objections []approval.Objection, causes field.ErrorList) []approval.Objection {
+	for _, cause := range causes {
+		objections = append(objections, approval.Objection{Field: cause.Field, Message: cause.ErrorBody()})
 	}
-	return result{objections: objections}
+	return objections
 }
 
 const (
@@ -104,13 +116,24 @@ func (h *Handler) untemplated(ctx context.Context, request admission.Request) ad
 	return decision.Deny(request, v.Objections, hints...)
 }
 
-// disapproved returns the response to objections of approvals. If they are about the template, it names others.
-func (h *Handler) disapproved(ctx context.Context, request admission.Request, user authenticationv1.UserInfo, approvals []*approval.Approval, objections []approval.Objection) admission.Response {
-	var hints []string
-	if slices.ContainsFunc(objections, approval.Objection.OfTemplate) {
-		hints = h.usable(ctx, user, approvals)
+// disapproved returns the response to objections of approvals. If they are about the template, it names others. Otherwise it adds the denials by policies,
+// so that the user can correct all mistakes at once.
+func (h *Handler) disapproved(ctx context.Context, request admission.Request, user authenticationv1.UserInfo, approvals []*approval.Approval, denied result) admission.Response {
+	if slices.ContainsFunc(denied.objections, approval.Objection.OfTemplate) {
+		return decision.Deny(request, denied.objections, h.usable(ctx, user, approvals)...)
 	}
-	return decision.Deny(request, objections, hints...)
+	all := decision.Decisions{Approvals: approval.Decision{Enforcement: v1alpha1.EnforcementDeny, Objections: denied.objections}}
+	asUser := request
+	asUser.UserInfo = user
+	if denied.draft != nil && h.policies != nil {
+		if object, err := withPatch(request.Object.Raw, denied.draft); err == nil {
+			all.Policies = h.policies.Foresee(ctx, asUser, object)
+		}
+	}
+	if len(all.Policies.Denials) == 0 {
+		return decision.Deny(request, denied.objections)
+	}
+	return decision.Combine(request, all, "policies have evaluated it before KubeVirt adds its defaults")
 }
 
 // labelled returns the reference of a VM that names its template by labels only, as consoles do. It returns false unless an approval that accepts the

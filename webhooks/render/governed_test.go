@@ -1,17 +1,23 @@
 package render_test
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/exemption"
 	"github.com/vmstencil/stencil/internal/fixture"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	"github.com/vmstencil/stencil/rego"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/render"
 )
 
@@ -165,6 +171,64 @@ func TestCreateInAGovernedNamespace(t *testing.T) {
 			t.Errorf("allowed %v, %v", response.Allowed, response.Result)
 		}
 	})
+}
+
+// foreseeing denies with the user, the run strategy and the labels of what it evaluates.
+type foreseeing struct{}
+
+func (foreseeing) Foresee(_ context.Context, request admission.Request, object map[string]any) policyset.Decision {
+	vm, _ := machine.Read(object)
+	_, rendered := vm.Annotations["template.kubevirt.io/rendered"]
+	message := fmt.Sprintf("%s, %v, rendered %v", request.UserInfo.Username, vm.Spec["runStrategy"], rendered)
+	return policyset.Decision{Denials: []policyset.Violation{{Policy: "p", Severity: rego.SeverityHigh, Finding: rego.Finding{Message: message}}}}
+}
+
+// A denial by approvals names what policies deny as well, as far as they can evaluate the VM.
+func TestADenialHasThoseOfPoliciesToo(t *testing.T) {
+	const approved = "{namespaces: [team-a], templates: [{namespace: golden, name: %s}], parameters: [{name: SIZE, allowed: [small, medium]}]}"
+	const reference = "metadata: {name: web-1, annotations: {template.kubevirt.io/template-ref: golden/box%s}}\n"
+	for _, tc := range []struct {
+		name, approves, object string
+		want                   []string
+		foreseen               string
+	}{
+		{
+			name: "an override and a value", approves: "box", object: fmt.Sprintf(reference, ", parameter.template.kubevirt.io/SIZE: huge") + "spec: {runStrategy: Always}",
+			want:     []string{"- it is not approved in namespace \"team-a\": ", "spec.runStrategy: may not be written", "parameters[SIZE]: Invalid value: \"huge\"", "\n- policies have evaluated it before KubeVirt adds its defaults"},
+			foreseen: "- policy p (high): ada, Always, rendered true",
+		},
+		{
+			name: "another template is approved", approves: "crate", object: fmt.Sprintf(reference, "") + "spec: {runStrategy: Always}",
+			want: []string{"does not approve template golden/box"},
+		},
+		{
+			name: "a complete VM", approves: "box", object: fmt.Sprintf(reference, ", template.kubevirt.io/processed: 'DIGEST'") + "spec: {runStrategy: Manual, template: {spec: {domain: {devices: {}}}}}",
+			want:     []string{"it is not approved"},
+			foreseen: "- policy p (high): ada, Manual, rendered false",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &fakeTemplates{}
+			s.put(t, box, 7)
+			compiled, err := s.templates["golden/box"].Compiled()
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := render.New(render.Options{Templates: s, Permissions: everything, Approvals: governing(approve(t, fmt.Sprintf(approved, tc.approves))), Policies: foreseeing{}})
+			response := h.Handle(t.Context(), create(t, strings.Replace(tc.object, "DIGEST", compiled.Digest(), 1)))
+			if response.Allowed || response.Result.Reason != "Forbidden" {
+				t.Fatalf("allowed %v: %v", response.Allowed, response.Result)
+			}
+			for _, want := range append(tc.want, tc.foreseen) {
+				if !strings.Contains(response.Result.Message, want) {
+					t.Errorf("the denial lacks %q: %s", want, response.Result.Message)
+				}
+			}
+			if tc.foreseen == "" && strings.Contains(response.Result.Message, "policy") {
+				t.Errorf("the denial is %s", response.Result.Message)
+			}
+		})
+	}
 }
 
 // keyed has a required parameter without a value, and an image that depends on the name of the VM.

@@ -51,6 +51,8 @@ type Options struct {
 	Templates   Templates
 	Permissions Permissions
 	Approvals   Approvals
+	// Policies may be nil; denials by approvals have no denials by policies then.
+	Policies Policies
 	// Exempt are the users exempt from approvals: KubeVirt's and CDI's own controllers. If nil, no user is.
 	Exempt delegation.Exemptions
 	// Server identifies the server that creates VMs on behalf of users. If empty, delegation is disabled.
@@ -72,6 +74,7 @@ type Handler struct {
 	templates   Templates
 	permissions Permissions
 	approvals   Approvals
+	policies    Policies
 	exempt      delegation.Exemptions
 	server      delegation.Server
 	awaitState  func(ctx context.Context, namespace string)
@@ -85,7 +88,7 @@ func New(o Options) *Handler {
 	if o.Exempt == nil {
 		o.Exempt = exemption.Users(nil)
 	}
-	h := &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, exempt: o.Exempt, server: o.Server, awaitState: o.AwaitState, lending: o.Lending, objects: o.Objects, suffix: o.Suffix}
+	h := &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, policies: o.Policies, exempt: o.Exempt, server: o.Server, awaitState: o.AwaitState, lending: o.Lending, objects: o.Objects, suffix: o.Suffix}
 	if h.suffix == nil {
 		h.suffix = func() string { return rand.String(machine.SuffixLength) }
 	}
@@ -174,7 +177,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 		suffix:   h.suffix,
 	}.decide()
 	if len(decided.objections) > 0 {
-		return h.disapproved(ctx, request, user, approvals, decided.objections)
+		return h.disapproved(ctx, request, user, approvals, decided)
 	}
 	if decided.templateChanged {
 		return deny.With(apierrors.NewConflict(templateResource, ref.String(), errors.New("it changed while this VM was created from it; create the VM again")).Status())

@@ -105,7 +105,7 @@ func (c creation) decideInstance(compiled *template.Compiled) (result, bool) {
 		return result{outdated: true}, true
 	}
 	if evaluated.Denied() {
-		return result{objections: evaluated.Objections}, c.claimed()
+		return result{objections: evaluated.Objections, draft: &mutation.Patch{}}, c.claimed()
 	}
 	composed := i.compose(chosen)
 	composed.warnings = append(composed.warnings, decision.Warnings(evaluated)...)

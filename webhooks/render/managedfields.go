@@ -20,29 +20,36 @@ func (u update) restoreClaims(p *mutation.Patch, changed []mutation.Pointer) err
 	if stored == nil {
 		return nil
 	}
-	operations, err := p.Marshal()
-	if err != nil {
-		return err
-	}
-	decoded, err := jsonpatch.DecodePatch(operations)
-	if err != nil {
-		return fmt.Errorf("reading our own patch: %w", err)
-	}
-	raw, err := decoded.Apply(u.raw)
-	if err != nil {
-		return fmt.Errorf("applying our own patch: %w", err)
-	}
-	after, err := machine.Decode(raw)
+	after, err := withPatch(u.raw, p)
 	if err != nil {
 		return err
 	}
 	claims := mutation.Pointer{"metadata", "managedFields"}
-	if patched, _ := machine.Read(after); sameContent(patched, u.stored) {
+	if object, _ := machine.Read(after); sameContent(object, u.stored) {
 		p.Set(claims, applied(stored, u.object.Metadata["managedFields"], u.fieldManager))
 	} else if left, disclaimed := disclaim(u.object.Metadata["managedFields"], changed); disclaimed {
 		p.Set(claims, left)
 	}
 	return nil
+}
+
+// withPatch returns an object with a patch.
+func withPatch(raw []byte, p *mutation.Patch) (map[string]any, error) {
+	operations, err := p.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	if operations == nil {
+		return machine.Decode(raw)
+	}
+	decoded, err := jsonpatch.DecodePatch(operations)
+	if err != nil {
+		return nil, fmt.Errorf("reading our own patch: %w", err)
+	}
+	if raw, err = decoded.Apply(raw); err != nil {
+		return nil, fmt.Errorf("applying our own patch: %w", err)
+	}
+	return machine.Decode(raw)
 }
 
 // sameContent reports whether the fields of two VMs that users can set are equal.

@@ -72,6 +72,8 @@ type Options struct {
 	// they create. Of the updates by exempt users, policies evaluate only those that KubeVirt's API server makes on
 	// behalf of users. If nil, no user is exempt.
 	Exempt Exemptions
+	// Additions are the places at which the cluster adds to VMs. It is required.
+	Additions *approval.Additions
 }
 
 // Handler serves the admission requests of the validating webhook.
@@ -84,6 +86,7 @@ type Handler struct {
 	disks       Disks
 	objects     *objects.Reader
 	exempt      Exemptions
+	additions   *approval.Additions
 }
 
 // New returns a Handler.
@@ -91,7 +94,7 @@ func New(o Options) *Handler {
 	if o.Exempt == nil {
 		o.Exempt = exemption.Users(nil)
 	}
-	return &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, policies: o.Policies, sizes: o.Sizes, disks: o.Disks, objects: o.Objects, exempt: o.Exempt}
+	return &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, policies: o.Policies, sizes: o.Sizes, disks: o.Disks, objects: o.Objects, exempt: o.Exempt, additions: o.Additions}
 }
 
 // Handle implements admission.Handler.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -265,6 +266,19 @@ func check(t *testing.T, response admission.Response, want []string, wantNot str
 	}
 }
 
+func withoutMachine(spec map[string]any) {
+	delete(podSpec(spec)["domain"].(map[string]any), "machine")
+}
+
+// claimed returns managedFields of a client that has set a field of the spec.
+func claimed(path ...string) []any {
+	fields := map[string]any{}
+	for _, key := range slices.Backward(path) {
+		fields = map[string]any{"f:" + key: fields}
+	}
+	return []any{map[string]any{"manager": "kubectl", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:spec": fields}}}
+}
+
 func TestUpdate(t *testing.T) {
 	governed := strings.Replace(approved, "%s", "", 1)
 	for _, tc := range []struct {
@@ -316,6 +330,33 @@ func TestUpdate(t *testing.T) {
 			},
 		},
 		{
+			name: "what KubeVirt adds to a VM that is older is no change of its user", approval: governed,
+			before: func(_, spec map[string]any) { withoutMachine(spec) },
+			edit: func(metadata, spec map[string]any) {
+				metadata["managedFields"] = claimed("runStrategy")
+				spec["runStrategy"] = "Always"
+			},
+		},
+		{
+			name: "a user who sets the same field changes it", approval: governed,
+			before: func(_, spec map[string]any) { withoutMachine(spec) },
+			edit: func(metadata, _ map[string]any) {
+				metadata["managedFields"] = claimed("template", "spec", "domain", "machine", "type")
+			},
+			want: []string{"spec.template.spec.domain.machine.type"},
+		},
+		{
+			name: "what KubeVirt adds to a VM without a template is no change either", approval: governed,
+			before: func(metadata, spec map[string]any) {
+				delete(metadata, "annotations")
+				withoutMachine(spec)
+			},
+			edit: func(metadata, _ map[string]any) {
+				metadata["annotations"] = map[string]any{"note": "a"}
+				metadata["managedFields"] = claimed("runStrategy")
+			},
+		},
+		{
 			name: "the spec of a VM without a template is frozen", approval: governed,
 			before: func(metadata, _ map[string]any) { delete(metadata, "annotations") },
 			edit: func(metadata, spec map[string]any) {
@@ -335,7 +376,11 @@ func TestUpdate(t *testing.T) {
 			if edit == nil {
 				edit = nothing
 			}
-			h := validate.New(validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, tc.approval)}})
+			additions, err := approval.ClusterAdditions()
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := validate.New(validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, tc.approval)}, Additions: additions})
 			check(t, h.Handle(t.Context(), request(admissionv1.Update, stored(t, found, edit), stored(t, found, before))), tc.want, "")
 		})
 	}

@@ -17,13 +17,13 @@ import (
 
 // evaluateUpdate evaluates the change of a stored VM by the overrides of the approvals that approve its template, and
 // the disks that it changes by the pinned sources. It does not evaluate the template or the constraints on parameters
-// again: a VM that was created under other rules must remain operable, and is reported by the audit. A change of mutable parameters is evaluated as the
+// again: a VM that was created under other rules must remain operable, and is reported by the audit. What KubeVirt's webhook adds is no change by the user. A change of mutable parameters is evaluated as the
 // creation with the new values; what the template makes of them is no change by the user.
 func (h *Handler) evaluateUpdate(ctx context.Context, request admission.Request, vm, stored machine.Object, approvals []*approval.Approval, rendered approval.Template) (approval.Decision, *admission.Response) {
 	question := approval.Question{
 		User:     request.UserInfo,
 		Template: rendered,
-		Touched:  approval.Changes(stored.Object, vm.Object),
+		Touched:  h.additions.ChangesByUser(stored.Object, vm.Object),
 		Update:   true,
 	}
 	if names := rerender.Changed(stored, vm); len(names) > 0 {
@@ -57,7 +57,7 @@ func (h *Handler) mutate(ctx context.Context, request admission.Request, vm, sto
 	if len(causes) > 0 {
 		return ptr.To(deny.Invalid(request.Name, causes))
 	}
-	q.Touched = approval.Changes(change.Object(stored).Object, vm.Object)
+	q.Touched = h.additions.ChangesByUser(change.Object(stored).Object, vm.Object)
 	q.Values, q.Given, q.Name = change.Values, vm.Parameters(), vm.Name()
 	q.Declared, q.Sensitive = compiled, compiled.Sensitive
 	return nil

@@ -52,10 +52,22 @@ type PolicyTest struct {
 }
 
 // PolicyTestInput is the part of a module's input that a test sets. Fields that are not
-// set have the values of a request without them.
+// set have the values of a request without them. operation, time, user,
+// namespaceLabels and namespaceAnnotations are short forms of fields of request and
+// namespace.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.object) || has(self.oldObject)",message="object or, for a DELETE, oldObject must be given",fieldPath=".object",reason=FieldValueRequired
 type PolicyTestInput struct {
+	// Request is input.request.
+	//
+	// +optional
+	Request *PolicyTestRequest `json:"request,omitempty"`
+
+	// Namespace is input.namespace.
+	//
+	// +optional
+	Namespace *PolicyTestNamespace `json:"namespace,omitempty"`
+
 	// Operation is the operation of the request. The default is UPDATE if both object
 	// and oldObject are given, DELETE with oldObject alone, and CREATE otherwise.
 	//
@@ -151,4 +163,88 @@ type PolicyTestUser struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=512
 	Groups []string `json:"groups,omitempty"`
+
+	// UID is the authenticated UID.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	UID string `json:"uid,omitempty"`
+
+	// Extra are further attributes of the user.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Extra map[string][]string `json:"extra,omitempty"`
+}
+
+// PolicyTestRequest is input.request of a test.
+type PolicyTestRequest struct {
+	// Operation is the operation of the request; see operation of the input.
+	//
+	// +optional
+	Operation PolicyOperation `json:"operation,omitempty"`
+
+	// Kind is the kind of the object. The default is kind of the object, and the first
+	// kind of the policy if the object has none.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind,omitempty"`
+
+	// RequestKind is the kind that was sent, if it differs from kind. The default is kind
+	// of the object.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	RequestKind string `json:"requestKind,omitempty"`
+
+	// Namespace is the namespace of the object. The default is metadata.namespace of the
+	// object.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name is the name of the object. The default is metadata.name of the object.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// UserInfo is the user that sends the request.
+	//
+	// +optional
+	UserInfo *PolicyTestUser `json:"userInfo,omitempty"`
+
+	// DryRun is true if nothing is stored.
+	//
+	// +optional
+	DryRun bool `json:"dryRun,omitempty"`
+
+	// Time is the time of the request; null if it is not set.
+	//
+	// +optional
+	Time *metav1.Time `json:"time,omitempty"`
+}
+
+// PolicyTestNamespace is input.namespace of a test.
+type PolicyTestNamespace struct {
+	// Name is the name of the object's namespace. The default is metadata.namespace of
+	// the object.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// Labels are its labels.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Annotations are its annotations.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Annotations map[string]string `json:"annotations,omitempty"`
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -131,10 +130,6 @@ func check(object *source.Object) []templatelint.Finding {
 	return templatelint.Check(template)
 }
 
-// unknownField matches the message of the API server's strict decoder about an unknown field,
-// with its path.
-var unknownField = regexp.MustCompile(`^unknown field "(.*)"$`)
-
 // manifest returns what the API server would reject before it calls webhooks.
 func manifest(object *source.Object) []templatelint.Finding {
 	var all []templatelint.Finding
@@ -145,16 +140,19 @@ func manifest(object *source.Object) []templatelint.Finding {
 	if known := []string{v1beta1.GroupVersion.String(), v1beta1.GroupVersion.Group + "/v1alpha1"}; !slices.Contains(known, version) {
 		add("apiVersion", false, fmt.Sprintf("must be one of %s", strings.Join(known, ", ")))
 	}
-	_, unknown, err := object.Template()
+	template, unknown, err := object.Template()
 	if err != nil {
 		// The outer errors contain the file and the object, which are printed anyway.
 		add("", false, errors.Unwrap(errors.Unwrap(err)).Error())
 		return all
 	}
 	for _, each := range unknown {
-		if found := unknownField.FindStringSubmatch(each.Error()); found != nil {
-			add(found[1], true, "there is no such field")
-		} else {
+		switch path, meant, found := source.UnknownField(each, template); {
+		case meant != "":
+			add(path, true, fmt.Sprintf("there is no such field; did you mean %s?", meant))
+		case found:
+			add(path, true, "there is no such field")
+		default:
 			add("", false, each.Error())
 		}
 	}

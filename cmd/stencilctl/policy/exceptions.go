@@ -61,7 +61,7 @@ func decodeException(raw []byte) (*v1alpha1.PolicyException, error) {
 		return nil, err
 	}
 	if len(unknown) > 0 {
-		return nil, unknown[0]
+		return nil, source.Suggesting(unknown[0], one)
 	}
 	if one.APIVersion != v1alpha1.GroupVersion.String() {
 		return nil, fmt.Errorf("apiVersion %q: must be %s", one.APIVersion, v1alpha1.GroupVersion)

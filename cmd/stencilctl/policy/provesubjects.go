@@ -105,7 +105,7 @@ func (p *proving) fromFiles(_ context.Context, reader *source.Reader) (*provenSu
 		case object.Kind == kindApproval:
 			var read v1alpha1.TemplateApproval
 			if err := yaml.UnmarshalStrict(object.Raw, &read); err != nil {
-				return nil, cli.Usage(fmt.Errorf("%s: %s: %w", object.File, object, err))
+				return nil, cli.Usage(fmt.Errorf("%s: %s: %w", object.File, object, source.Suggesting(err, read)))
 			}
 			compiled, err := approval.Compile(&read)
 			if err != nil {

@@ -107,7 +107,7 @@ func manifest(d *document) *Policy {
 	unknown, err := json.UnmarshalStrict(d.json, definition)
 	for _, each := range append(unknown, err) {
 		if each != nil {
-			problems = append(problems, field.Invalid(nil, field.OmitValueType{}, strings.TrimPrefix(each.Error(), "json: ")))
+			problems = append(problems, field.Invalid(nil, field.OmitValueType{}, strings.TrimPrefix(Suggesting(each, definition).Error(), "json: ")))
 		}
 	}
 	if definition.APIVersion != v1alpha1.GroupVersion.String() {

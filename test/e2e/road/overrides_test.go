@@ -2,6 +2,7 @@ package road_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -374,5 +375,87 @@ func TestAnOverrideOfASecretIsRemovedWhereItsValueIsKnown(t *testing.T) {
 			}
 			return nil
 		})
+	})
+}
+
+// TestAMachineFromBeforeADefaultCanBeUpdated updates VirtualMachines of a governed namespace which were stored before KubeVirt wrote a machine type into
+// every one: KubeVirt adds it to the update, and the user has not.
+func TestAMachineFromBeforeADefaultCanBeUpdated(t *testing.T) {
+	namespace := namespaces.Of(t)
+	for _, name := range []string{"older", "oldest"} {
+		discard(t, name)
+	}
+	mustKubectl(t, ada, vm("older", "golden/fedora"), "create", "-f", "-")
+	mustKubectl(t, ada, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: oldest}\nspec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: 1Gi}, devices: {}}}}}\n", "create", "-f", "-")
+	mustKubectl(t, nil, gen.Manifest(gen.Approval(namespace, gen.Governs(namespace), gen.Approves("golden/fedora"), gen.Spec("{overrides: [spec.runStrategy, metadata.labels]}"))), "create", "-f", "-")
+	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "templateapproval", namespace) })
+	mustKubectl(t, nil, "", "wait", "--for=condition=Active", "templateapproval/"+namespace, "--timeout=60s")
+	for _, name := range []string{"older", "oldest"} {
+		waitForController(t, name)
+		withoutMachineType(t, namespace, name)
+	}
+
+	const machineType = "spec.template.spec.domain.machine.type"
+	for name, tc := range map[string]struct {
+		patch, want string
+	}{
+		"a user who sets it, too":       {`{"metadata":{"labels":{"tier":"a"}},"spec":{"template":{"spec":{"domain":{"machine":{"type":"q35"}}}}}}`, machineType},
+		"a user who sets another value": {`{"spec":{"template":{"spec":{"domain":{"machine":{"type":"pc-q35-rhel8.6.0"}}}}}}`, machineType},
+		"another field":                 {`{"spec":{"template":{"spec":{"hostname":"mine"}}}}`, "spec.template.spec.hostname"},
+	} {
+		refused := kubectl(t, ada, "", "patch", "vm", "older", "--namespace="+namespace, "--type=merge", "--patch", tc.patch)
+		if refused.Code == 0 || !strings.Contains(refused.Stderr, tc.want) {
+			t.Errorf("%s: exit code %d: %s\nwant %s", name, refused.Code, refused.Stderr, tc.want)
+		}
+	}
+	// Managed fields that a client sends do not make its own fields those of others.
+	const forged = `[{"op":"replace","path":"/metadata/managedFields","value":[{"manager":"x","operation":"Update","apiVersion":"kubevirt.io/v1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:runStrategy":{}}}}]},` +
+		`{"op":"add","path":"/spec/template/spec/domain/machine","value":{"type":"pc-q35-rhel8.6.0"}}]`
+	for _, patch := range []string{forged, strings.Replace(forged, forged[strings.Index(forged, `[{"manager"`):strings.Index(forged, `},{"op":"add"`)], "[{}]", 1)} {
+		refused := kubectl(t, ada, "", "patch", "vm", "older", "--namespace="+namespace, "--type=json", "--patch", patch)
+		if refused.Code == 0 || !strings.Contains(refused.Stderr, machineType) {
+			t.Errorf("exit code %d: %s\nwant %s", refused.Code, refused.Stderr, machineType)
+		}
+	}
+	mustKubectl(t, ada, "", "label", "vm", "older", "tier=a")
+	mustKubectl(t, ada, "", "annotate", "vm", "oldest", "note=a")
+	for _, name := range []string{"older", "oldest"} {
+		if got := at(t, get(t, name), strings.Split(machineType, ".")...); got != "q35" {
+			t.Errorf("%s has the machine type %v", name, got)
+		}
+	}
+}
+
+// withoutMachineType stores a VirtualMachine as a KubeVirt has done that did not write machine types.
+func withoutMachineType(t *testing.T, namespace, name string) {
+	t.Helper()
+	key := "/registry/kubevirt.io/virtualmachines/" + namespace + "/" + name
+	for {
+		stored, err := stencil.Plane.Stored(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		vm := &unstructured.Unstructured{}
+		if err := json.Unmarshal(stored[key], &vm.Object); err != nil {
+			t.Fatalf("etcd has %q at %s: %v", stored[key], key, err)
+		}
+		domain, _, _ := unstructured.NestedMap(vm.Object, "spec", "template", "spec", "domain")
+		if domain["machine"] == nil {
+			break
+		}
+		unstructured.RemoveNestedField(vm.Object, "spec", "template", "spec", "domain", "machine")
+		raw, err := json.Marshal(vm.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stencil.Plane.Store(t.Context(), key, raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	harness.Eventually(t, name+" has no machine type", func() error {
+		if _, has, _ := unstructured.NestedMap(get(t, name).Object, "spec", "template", "spec", "domain", "machine"); has {
+			return errors.New("the API server has not seen it")
+		}
+		return nil
 	})
 }

@@ -2,6 +2,7 @@ package road_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -72,4 +73,41 @@ deny contains {"msg": sprintf("%v CPUs are more than 4", [cpus.count]), "field":
 	}
 	revisions := mustKubectl(t, nil, "", "get", "controllerrevisions", "-o", "name").Stdout
 	t.Logf("revisions: %s", revisions)
+}
+
+// Everything that stands against a VM comes in one denial: a field, a value, a parameter that the approval closes, and a policy.
+func TestAllMistakesComeInOneDenial(t *testing.T) {
+	namespace := namespaces.Of(t)
+	discard(t, "mistaken")
+	t.Cleanup(func() {
+		kubectl(t, nil, "", "delete", "vmpol", "named-web", "--ignore-not-found")
+		kubectl(t, nil, "", "delete", "templateapproval", namespace, "--ignore-not-found")
+	})
+	const module = `package named
+
+deny contains {"msg": "its name must begin with web-", "field": "metadata.name"} if not startswith(input.object.metadata.name, "web-")
+
+deny contains {"msg": "it has no owner", "field": "metadata.labels"} if not input.object.metadata.labels.owner
+`
+	mustKubectl(t, nil, gen.Manifest(
+		gen.Policy("named-web", module, gen.Spec("match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "+namespace+"}}}")),
+		gen.Approval(namespace, gen.Governs(namespace), gen.Approves("golden/fedora"), gen.Spec("{parameters: [{name: INSTANCETYPE, allowed: [u1.small]}], overrides: [spec.runStrategy]}"))), "apply", "-f", "-")
+	mustKubectl(t, nil, "", "wait", "--for=condition=Active", "templateapproval/"+namespace, "vmpol/named-web", "--timeout=60s")
+
+	mistaken := vm("mistaken", "golden/fedora", gen.Parameter("INSTANCETYPE", "u1.8xlarge"), gen.Parameter("DATA_SOURCE_NAME", "rootkit"), gen.Spec("{template: {spec: {hostname: h}}}"))
+	harness.Eventually(t, "approval and policy evaluate", func() error {
+		out := kubectl(t, ada, mistaken, "create", "--namespace="+namespace, "-f", "-")
+		if out.Code == 0 {
+			return errors.New("it was created")
+		}
+		for _, want := range []string{
+			"- it is not approved in namespace", "spec.template.spec.hostname: may not be written", `parameters[INSTANCETYPE]: `, `parameters[DATA_SOURCE_NAME]: Invalid value: "rootkit"`,
+			"- policy named-web (medium): its name must begin with web- at metadata.name", "- policy named-web (medium): it has no owner at metadata.labels", "- policies have evaluated it before KubeVirt adds its defaults",
+		} {
+			if !strings.Contains(out.Stderr, want) {
+				return fmt.Errorf("the denial lacks %q: %s", want, out.Stderr)
+			}
+		}
+		return nil
+	})
 }

@@ -34,8 +34,8 @@ type Decisions struct {
 }
 
 // Combine returns the response for all decisions: a denial with every objection of approvals, policies and rules, or an
-// admission with all warnings.
-func Combine(request admission.Request, all Decisions) admission.Response {
+// admission with all warnings. Notes are further lines of a denial by policies or rules.
+func Combine(request admission.Request, all Decisions, notes ...string) admission.Response {
 	v, d := all.Approvals, all.Policies
 	// A rule about a size that cannot be resolved here was not evaluated, and therefore denies.
 	rules := append(slices.Clip(all.Rules.Denials), all.Rules.Unevaluated...)
@@ -71,6 +71,7 @@ func Combine(request admission.Request, all Decisions) admission.Response {
 		lines = append(lines, placed(oneLine(rule.String()), rule.Field))
 		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeForbidden, Field: oneLine(rule.Field), Message: oneLine(rule.String())})
 	}
+	lines = append(lines, notes...)
 	why := lines[0]
 	if len(lines) > 1 {
 		why = "\n- " + strings.Join(lines, "\n- ")

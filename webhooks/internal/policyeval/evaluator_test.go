@@ -125,6 +125,30 @@ func request(t *testing.T, operation admissionv1.Operation, kind, object, old st
 	}}
 }
 
+func TestWhatIsForeseenLeavesNoTrace(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	metrics, err := policyeval.NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &bytes.Buffer{}
+	failing := policyset.Entry{Policy: compile(t, "fails", "deny contains \"x\" if 1 / (count(input.object.metadata.name) - 5) == 1"), Match: policyset.Match{Operations: []string{"CREATE"}}}
+	e := evaluatorOf(t, policies(tell(t, "input.request.dryRun", "VirtualMachine"), failing), func(o *policyeval.Options) {
+		o.Metrics, o.Log = metrics, policyeval.NewLog(funcr.NewJSON(func(line string) { log.WriteString(line) }, funcr.Options{}), 1, nil)
+	})
+	foreseen := e.Foresee(t.Context(), request(t, admissionv1.Create, "VirtualMachine", web, ""), nil)
+	if len(foreseen.Denials) != 1 || foreseen.Denials[0].Message != "true" {
+		t.Errorf("denials %v", foreseen.Denials)
+	}
+	if n, err := testutil.GatherAndCount(registry); err != nil || n > 0 || log.Len() > 0 {
+		t.Errorf("%d metrics, %v, log %s", n, err, log)
+	}
+	unsynced := evaluatorOf(t, &council{unsynced: true})
+	if foreseen := unsynced.Foresee(t.Context(), request(t, admissionv1.Create, "VirtualMachine", web, ""), nil); len(foreseen.Denials) > 0 {
+		t.Errorf("before policies are compiled: %v", foreseen.Denials)
+	}
+}
+
 // tell returns a policy that denies with the given part of its input as message.
 func tell(t *testing.T, what string, kinds ...string) policyset.Entry {
 	t.Helper()
