@@ -104,12 +104,12 @@ func inferred(rendered map[string]any, path Path) bool {
 // has nothing there, and no client has set it.
 //
 // What clients set, this request included, is in metadata.managedFields of the new object, as an admission webhook receives it: the API server
-// computes it before mutating admission. If there is none, all changes are the user's.
+// computes it before mutating admission. If there is none, or a is nil, all changes are the user's.
 func (a *Additions) ChangesByUser(old, new map[string]any) []Path {
 	changes := Changes(old, new)
 	metadata, _ := new["metadata"].(map[string]any)
 	managers, _ := metadata["managedFields"].([]any)
-	if len(managers) == 0 {
+	if a == nil || len(managers) == 0 {
 		return changes
 	}
 	claimed := func(path Path) bool {

@@ -171,6 +171,7 @@ func Setup(mgr manager.Manager, o Options) error {
 				Permissions: permissions,
 				Approvals:   o.Approvals,
 				Policies:    evaluator,
+				Additions:   o.Additions,
 				Exempt:      o.Exempt,
 				Server:      server,
 				AwaitState:  o.Approvals.AwaitState,

@@ -175,7 +175,7 @@ func (h *Handler) untemplatedUpdate(request admission.Request, vm, stored machin
 		return admission.Allowed("")
 	}
 	return decision.Response(request, approval.Evaluate(h.approvals.ApprovalsFor(request.Namespace), approval.Question{
-		User: request.UserInfo, Touched: approval.Changes(stored.Object, vm.Object), Update: true,
+		User: request.UserInfo, Touched: h.additions.ChangesByUser(stored.Object, vm.Object), Update: true,
 	}))
 }
 

@@ -53,6 +53,8 @@ type Options struct {
 	Approvals   Approvals
 	// Policies may be nil; denials by approvals have no denials by policies then.
 	Policies Policies
+	// Additions are the places at which the cluster adds to VMs. If nil, it adds nothing.
+	Additions *approval.Additions
 	// Exempt are the users exempt from approvals: KubeVirt's and CDI's own controllers. If nil, no user is.
 	Exempt delegation.Exemptions
 	// Server identifies the server that creates VMs on behalf of users. If empty, delegation is disabled.
@@ -75,6 +77,7 @@ type Handler struct {
 	permissions Permissions
 	approvals   Approvals
 	policies    Policies
+	additions   *approval.Additions
 	exempt      delegation.Exemptions
 	server      delegation.Server
 	awaitState  func(ctx context.Context, namespace string)
@@ -88,7 +91,7 @@ func New(o Options) *Handler {
 	if o.Exempt == nil {
 		o.Exempt = exemption.Users(nil)
 	}
-	h := &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, policies: o.Policies, exempt: o.Exempt, server: o.Server, awaitState: o.AwaitState, lending: o.Lending, objects: o.Objects, suffix: o.Suffix}
+	h := &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, policies: o.Policies, additions: o.Additions, exempt: o.Exempt, server: o.Server, awaitState: o.AwaitState, lending: o.Lending, objects: o.Objects, suffix: o.Suffix}
 	if h.suffix == nil {
 		h.suffix = func() string { return rand.String(machine.SuffixLength) }
 	}

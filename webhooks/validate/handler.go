@@ -72,7 +72,7 @@ type Options struct {
 	// they create. Of the updates by exempt users, policies evaluate only those that KubeVirt's API server makes on
 	// behalf of users. If nil, no user is exempt.
 	Exempt Exemptions
-	// Additions are the places at which the cluster adds to VMs. It is required.
+	// Additions are the places at which the cluster adds to VMs. If nil, it adds nothing.
 	Additions *approval.Additions
 }
 

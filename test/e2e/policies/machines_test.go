@@ -95,6 +95,29 @@ func TestMachinesInAGovernedNamespaceComeFromTemplates(t *testing.T) {
 		"the spec of a stored one is replaced": {
 			request: func(as requests) controlplane.Result { return as.replace(started) }, want: frozen("governs"),
 		},
+		"the spec of a stored one gets a machine type, as KubeVirt adds it": {
+			request: patch("stored", `{"spec": {"template": {"spec": {"domain": {"machine": {"type": "q35"}}}}}}`), want: frozen("governs"),
+		},
+		"the spec of a stored one gets an architecture by server-side apply": {
+			request: apply(encode(object{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": object{"name": "stored"},
+				"spec": object{"template": object{"spec": object{"architecture": "amd64"}}}})),
+			want: frozen("governs"),
+		},
+		"the spec of a stored one gets a UUID, with managed fields of somebody else": {
+			request: func(as requests) controlplane.Result {
+				return as.patchJSON(vms, "stored", `[{"op": "replace", "path": "/metadata/managedFields", "value": [{"manager": "x", "operation": "Update",
+					"apiVersion": "kubevirt.io/v1", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:runStrategy": {}}}}]},
+					{"op": "add", "path": "/spec/template/spec/domain/firmware", "value": {"uuid": "5d307ca9-b3ef-428c-8861-06e72d69f223"}}]`)
+			},
+			want: frozen("governs"),
+		},
+		"the spec of a stored one gets a machine type, and managed fields are reset": {
+			request: func(as requests) controlplane.Result {
+				return as.patchJSON(vms, "stored", `[{"op": "replace", "path": "/metadata/managedFields", "value": [{}]},
+					{"op": "add", "path": "/spec/template/spec/domain/machine", "value": {"type": "q35"}}]`)
+			},
+			want: frozen("governs"),
+		},
 		"a label changes together with the spec": {
 			request: patch("stored", `{"metadata": {"labels": {"a": "b"}}, "spec": {"runStrategy": "Always"}}`), want: frozen("governs"),
 		},

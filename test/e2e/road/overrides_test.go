@@ -411,10 +411,13 @@ func TestAMachineFromBeforeADefaultCanBeUpdated(t *testing.T) {
 	// Managed fields that a client sends do not make its own fields those of others.
 	const forged = `[{"op":"replace","path":"/metadata/managedFields","value":[{"manager":"x","operation":"Update","apiVersion":"kubevirt.io/v1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:runStrategy":{}}}}]},` +
 		`{"op":"add","path":"/spec/template/spec/domain/machine","value":{"type":"pc-q35-rhel8.6.0"}}]`
-	for _, patch := range []string{forged, strings.Replace(forged, forged[strings.Index(forged, `[{"manager"`):strings.Index(forged, `},{"op":"add"`)], "[{}]", 1)} {
-		refused := kubectl(t, ada, "", "patch", "vm", "older", "--namespace="+namespace, "--type=json", "--patch", patch)
-		if refused.Code == 0 || !strings.Contains(refused.Stderr, machineType) {
-			t.Errorf("exit code %d: %s\nwant %s", refused.Code, refused.Stderr, machineType)
+	reset := strings.Replace(forged, forged[strings.Index(forged, `[{"manager"`):strings.Index(forged, `},{"op":"add"`)], "[{}]", 1)
+	for _, patch := range []string{forged, reset} {
+		for name, want := range map[string]string{"older": machineType, "oldest": "the VirtualMachine names no template"} {
+			refused := kubectl(t, ada, "", "patch", "vm", name, "--namespace="+namespace, "--type=json", "--patch", patch)
+			if refused.Code == 0 || !strings.Contains(refused.Stderr, want) {
+				t.Errorf("%s: exit code %d: %s\nwant %s", name, refused.Code, refused.Stderr, want)
+			}
 		}
 	}
 	mustKubectl(t, ada, "", "label", "vm", "older", "tier=a")
