@@ -55,10 +55,14 @@ func (s *system) domain() (map[string]any, error) {
 		}
 	}
 	if memory == 0 && s.options.Instancetype == "" {
-		return nil, fmt.Errorf("it declares no memory in configuration %q: choose another configuration, or the name of an instance type, which has one (--instancetype-name, spec.instancetype)", s.configuration)
+		const instead = "name an instance type, which has it (--instancetype, spec.instancetype)"
+		if s.configuration == "" {
+			return nil, fmt.Errorf("it declares no memory: %s", instead)
+		}
+		return nil, fmt.Errorf("it declares no memory in configuration %q: choose another one, or %s", s.configuration, instead)
 	}
 	if memory < leastMemory && s.options.Instancetype == "" {
-		return nil, fmt.Errorf("it has %d bytes of memory in configuration %q; want at least 1 MiB", memory, s.configuration)
+		return nil, fmt.Errorf("it has %d bytes of memory; want at least 1 MiB", memory)
 	}
 	// The default of VMware and VirtualBox is a socket for each processor.
 	processors = max(processors, 1)

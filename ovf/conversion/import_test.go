@@ -61,8 +61,8 @@ func TestWhatCannotBeImported(t *testing.T) {
 		options conversion.Options
 		want    string
 	}{
-		"no memory":                 {text: envelope("", ""), want: `converting the virtual system vm: it declares no memory in configuration "small": choose another configuration, or the name of an instance type, which has one (--instancetype-name, spec.instancetype)`},
-		"little memory":             {text: envelope("", item(2, 4, "VirtualQuantity", "512", "AllocationUnits", "byte")), want: `converting the virtual system vm: it has 512 bytes of memory in configuration "small"; want at least 1 MiB`},
+		"no memory":                 {text: envelope("", ""), want: `converting the virtual system vm: it declares no memory in configuration "small": choose another one, or name an instance type, which has it (--instancetype, spec.instancetype)`},
+		"little memory":             {text: envelope("", item(2, 4, "VirtualQuantity", "512", "AllocationUnits", "byte")), want: `converting the virtual system vm: it has 512 bytes of memory; want at least 1 MiB`},
 		"too much memory":           {text: envelope("", item(2, 4, "VirtualQuantity", "9007199254740992", "AllocationUnits", "KB")), want: "converting the virtual system vm: the item memory 2 (line 8): 9007199254740992 KB is more than 2^63-1 bytes"},
 		"memory of two items":       {text: envelope("", item(2, 4, "VirtualQuantity", "9223372036854775807")+item(3, 4, "VirtualQuantity", "1")), want: "converting the virtual system vm: it has more than 2^63-1 bytes of memory"},
 		"memory in hertz":           {text: envelope("", item(2, 4, "VirtualQuantity", "5", "AllocationUnits", "hertz")), want: `converting the virtual system vm: the item memory 2 (line 8): the unit "hertz" is not supported; use a unit such as byte or byte * 2^30`},

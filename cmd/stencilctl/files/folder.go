@@ -47,6 +47,18 @@ type Folder struct {
 	Written []string
 }
 
+// NewFolder creates a folder, and its parents. What exists already is an error, so that nothing is overwritten.
+func NewFolder(path string) error {
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = os.Mkdir(path, 0o755)
+	}
+	if err != nil {
+		return cli.Usage(err)
+	}
+	return nil
+}
+
 // inFolder returns the path of a file in a folder. The name must not lead elsewhere: files are named after objects of packages and templates that
 // others have made.
 func inFolder(folder, name string) (string, error) {

@@ -32,3 +32,16 @@ func TestNamesDoNotLeadOutOfAFolder(t *testing.T) {
 		t.Errorf("%v, written: %v", err, entries)
 	}
 }
+
+func TestANewFolderIsNew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "b")
+	if err := files.NewFolder(path); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := files.NewFolder(path); cli.ExitCode(err) != cli.ExitUsage {
+		t.Errorf("an existing folder: %v", err)
+	}
+}

@@ -161,8 +161,8 @@ func (p *pulling) write(ctx context.Context, f *found, planned *report) error {
 	if err != nil {
 		return cli.Internal(err)
 	}
-	if err := os.Mkdir(p.output, 0o755); err != nil {
-		return cli.Usage(err)
+	if err := files.NewFolder(p.output); err != nil {
+		return err
 	}
 	folder := files.Folder{Streams: p.streams, Path: p.output, Quiet: !p.format.Is(cli.Table)}
 	err = folder.File(planned.Manifest, func(file *os.File) error {

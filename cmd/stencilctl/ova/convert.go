@@ -120,8 +120,8 @@ func (c *converting) run(command *cobra.Command, path string) (err error) {
 		return err
 	}
 	c.folder = files.Folder{Streams: c.streams, Path: c.output, Quiet: !c.format.Is(cli.Table)}
-	if err := os.Mkdir(c.output, 0o755); err != nil {
-		return cli.Usage(err)
+	if err := files.NewFolder(c.output); err != nil {
+		return err
 	}
 	if err := c.write(command.Context(), o, found.Plan); err != nil {
 		return errors.Join(err, os.RemoveAll(c.output))
