@@ -6,17 +6,17 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
-
-	"github.com/spf13/cobra"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 // TestEveryDocumentedCommandLineIsValid parses each command line of stencilctl in the documentation, examples of the help included: the command exists,
-// takes these flags and this number of arguments, and repository files that it names are there. Commands whose output is printed are run by other tests.
+// and takes these flags and this number of arguments. Files of the repository that command lines name are there, also those of kubectl, helm and make.
+// Commands whose output is printed are run by other tests.
 func TestEveryDocumentedCommandLineIsValid(t *testing.T) {
 	t.Chdir("../..")
 	pages := []string{"README.md", "SECURITY.md", "CONTRIBUTING.md"}
@@ -35,6 +35,13 @@ func TestEveryDocumentedCommandLineIsValid(t *testing.T) {
 		for number, line := range documentedLines(string(testfile.Read(t, page))) {
 			if strings.HasPrefix(page, "docs/reference/") && !strings.HasPrefix(line, "  ") {
 				continue // text of the help
+			}
+			for _, words := range shellWords(prompt.ReplaceAllString(line, "")) {
+				if len(words) > 1 && slices.Contains([]string{"kubectl", "helm", "stencilctl", "make"}, words[0]) {
+					if problem := missingFile(words[1:]); problem != "" {
+						t.Errorf("%s:%d: %s", page, number, problem)
+					}
+				}
 			}
 			for _, arguments := range stencilctlIn(line) {
 				checked++
@@ -63,7 +70,7 @@ func TestCommandLinesThatAreNotValid(t *testing.T) {
 	} {
 		got := ""
 		for _, arguments := range stencilctlIn(line) {
-			got += parses(arguments)
+			got += parses(arguments) + missingFile(arguments)
 		}
 		if got == "" != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", line, got, want)
@@ -186,25 +193,19 @@ func parses(arguments []string) string {
 	if err := command.ValidateRequiredFlags(); err != nil {
 		return err.Error()
 	}
-	return missingFile(command)
+	return ""
 }
 
 // repository are paths that begin like those of files of this repository.
-var repository = regexp.MustCompile(`^(docs|cmd|charts|test|ovf|oci)/`)
+var repository = regexp.MustCompile(`(?:^|=|,)((?:docs|cmd|charts|test|ovf|oci)/[\w./-]+)`)
 
-func missingFile(command *cobra.Command) string {
-	paths := command.Flags().Args()
-	for _, name := range []string{"filename", "policy", "template-file", "instancetype-file", "preference-file", "data", "exception"} {
-		if flag := command.Flags().Lookup(name); flag != nil {
-			paths = append(paths, strings.Split(strings.Trim(flag.Value.String(), "[]"), ",")...)
-		}
-	}
-	for _, path := range paths {
-		if !repository.MatchString(path) {
-			continue
-		}
-		if _, err := os.Stat(path); err != nil {
-			return err.Error()
+// missingFile returns the error of the first repository file in the words of a command that does not exist.
+func missingFile(words []string) string {
+	for _, word := range words {
+		for _, found := range repository.FindAllStringSubmatch(word, -1) {
+			if _, err := os.Stat(found[1]); err != nil {
+				return err.Error()
+			}
 		}
 	}
 	return ""

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	policyinput "github.com/vmstencil/stencil/policies/input"
@@ -41,7 +40,13 @@ func (r *reader) document(at *field.Path, from *v1alpha1.PolicyTestInput, kinds 
 	for i := range from.Objects {
 		d.Objects = append(d.Objects, r.object(at.Child("objects").Index(i), &from.Objects[i]))
 	}
-	request, namespace := ptr.Deref(from.Request, v1alpha1.PolicyTestRequest{}), ptr.Deref(from.Namespace, v1alpha1.PolicyTestNamespace{})
+	request, namespace := from.Request, from.Namespace
+	if request == nil {
+		request = &v1alpha1.PolicyTestRequest{}
+	}
+	if namespace == nil {
+		namespace = &v1alpha1.PolicyTestNamespace{}
+	}
 	subject := d.Object
 	if subject == nil {
 		subject = d.OldObject
@@ -83,7 +88,7 @@ func (r *reader) document(at *field.Path, from *v1alpha1.PolicyTestInput, kinds 
 	return d
 }
 
-func (r *reader) operation(at *field.Path, from *v1alpha1.PolicyTestInput, request v1alpha1.PolicyTestRequest, d rego.Document) string {
+func (r *reader) operation(at *field.Path, from *v1alpha1.PolicyTestInput, request *v1alpha1.PolicyTestRequest, d rego.Document) string {
 	set := r.one(at.Child("request", "operation"), string(request.Operation), at.Child("operation"), string(from.Operation))
 	switch {
 	case set != "":
