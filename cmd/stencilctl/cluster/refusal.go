@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -88,8 +89,17 @@ func RefusalOf(err error) (Refusal, bool) {
 }
 
 // withoutCauses removes the causes from a message, as the API server and Stencil's webhooks
-// format it: the object "is invalid: [CAUSE, CAUSE]; HINT".
+// format it: the object "is invalid: [CAUSE, CAUSE]; HINT", or with a line for each decision.
 func withoutCauses(message string, causes []Cause) string {
+	if head, list, found := strings.Cut(message, "\n- "); found {
+		var left []string
+		for line := range strings.SplitSeq(list, "\n- ") {
+			if !slices.ContainsFunc(causes, func(c Cause) bool { return strings.Replace(line, " at "+c.Field, "", 1) == c.Message }) {
+				left = append(left, withoutCauses(line, causes))
+			}
+		}
+		return strings.TrimRight(strings.TrimRight(head, " ")+" "+strings.Join(left, "; "), " :")
+	}
 	first, last := len(message), len(message)
 	for _, cause := range causes {
 		texts := []string{cause.String(), cause.Message}

@@ -31,6 +31,16 @@ func TestARefusalTellsEachCauseOnce(t *testing.T) {
 			want:   "doing: VM \"a\" is forbidden: it is not approved; ask somebody\n  spec.y: Forbidden: neither\n  spec.x: Forbidden: may not be written",
 		},
 		{
+			name: "a line for each decision", message: "VM \"a\" is forbidden: \n- it is not approved: spec.x: may not be written (approval \"t\")\n- policy p (high): too large at spec.y; fix: less\n- a note",
+			causes: []metav1.StatusCause{cause("spec.x", `Forbidden: may not be written (approval "t")`), cause("spec.y", "policy p (high): too large; fix: less")},
+			want:   "doing: VM \"a\" is forbidden: it is not approved; a note\n  spec.x: Forbidden: may not be written (approval \"t\")\n  spec.y: policy p (high): too large; fix: less",
+		},
+		{
+			name: "a line for each policy", message: "VM \"a\" is forbidden: \n- policy p (high): too large at spec.y\n- policy q (low): too old",
+			causes: []metav1.StatusCause{cause("spec.y", "policy p (high): too large"), cause("", "policy q (low): too old")},
+			want:   "doing: VM \"a\" is forbidden\n  spec.y: policy p (high): too large\n  policy q (low): too old",
+		},
+		{
 			name: "causes that the message does not hold", message: "no", causes: []metav1.StatusCause{cause("", "because")},
 			want: "doing: no\n  because",
 		},
