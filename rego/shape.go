@@ -68,7 +68,7 @@ func (s *shape) check() {
 	s.checkParameters()
 }
 
-// checkParameters finds parameters of the policy that are read where those of the template are, and those of a policy that has none.
+// checkParameters finds parameters that are read from input in place of data, and parameters of a policy without any.
 func (s *shape) checkParameters() {
 	read, misplaced := map[string]bool{}, map[string]*ast.Location{}
 	for _, rule := range s.module.Rules {

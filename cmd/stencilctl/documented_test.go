@@ -15,8 +15,8 @@ import (
 )
 
 // TestEveryDocumentedCommandLineIsValid parses each command line of stencilctl in the documentation, examples of the help included: the command exists,
-// and takes these flags and this number of arguments. Files of the repository that command lines name are there, also those of kubectl, helm and make.
-// Commands whose output is printed are run by other tests.
+// and takes these flags and this number of arguments. Repository files in command lines exist, also in those of kubectl, helm and make. Other tests run
+// the commands with printed output.
 func TestEveryDocumentedCommandLineIsValid(t *testing.T) {
 	t.Chdir("../..")
 	pages := []string{"README.md", "SECURITY.md", "CONTRIBUTING.md"}
@@ -196,7 +196,7 @@ func parses(arguments []string) string {
 	return ""
 }
 
-// repository are paths that begin like those of files of this repository.
+// repository matches paths below the folders of this repository.
 var repository = regexp.MustCompile(`(?:^|=|,)((?:docs|cmd|charts|test|ovf|oci)/[\w./-]+)`)
 
 // missingFile returns the error of the first repository file in the words of a command that does not exist.

@@ -19,8 +19,8 @@ func (s input) aboutOverrides() []string {
 		if err != nil {
 			continue // the approval would not have compiled
 		}
-		if missing := missing(s.machine, override.Path()); missing != "" {
-			all = append(all, fmt.Sprintf("spec.overrides[%d]: %s", i, missing))
+		if problem := missing(s.machine, override.Path()); problem != "" {
+			all = append(all, fmt.Sprintf("spec.overrides[%d]: %s", i, problem))
 		}
 		for _, much := range []string{"spec", "spec.template", "spec.template.spec", "spec.template.spec.domain"} {
 			if strings.TrimSuffix(override.String(), ".*") == much {
@@ -31,8 +31,8 @@ func (s input) aboutOverrides() []string {
 	return all
 }
 
-// missing says at which step of a path VirtualMachines have nothing according to their schema. Where the schema permits any field, or is not known,
-// it returns "".
+// missing describes the first step of a path that the schema of VirtualMachines does not have. It returns "" if there is none, and where the schema
+// permits any field.
 func missing(schema definition.Schema, path approval.Path) string {
 	for i, step := range path {
 		at := path[:i].String()

@@ -130,9 +130,6 @@ func (h *Handler) disapproved(ctx context.Context, request admission.Request, us
 			all.Policies = h.policies.Foresee(ctx, asUser, object)
 		}
 	}
-	if len(all.Policies.Denials) == 0 {
-		return decision.Deny(request, denied.objections)
-	}
 	return decision.Combine(request, all, "policies have evaluated it before KubeVirt adds its defaults")
 }
 

@@ -408,7 +408,7 @@ func TestAMachineFromBeforeADefaultCanBeUpdated(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s\nwant %s", name, refused.Code, refused.Stderr, tc.want)
 		}
 	}
-	// Managed fields that a client sends do not make its own fields those of others.
+	// A client cannot disown its fields by the managed fields that it sends.
 	const forged = `[{"op":"replace","path":"/metadata/managedFields","value":[{"manager":"x","operation":"Update","apiVersion":"kubevirt.io/v1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:runStrategy":{}}}}]},` +
 		`{"op":"add","path":"/spec/template/spec/domain/machine","value":{"type":"pc-q35-rhel8.6.0"}}]`
 	reset := strings.Replace(forged, forged[strings.Index(forged, `[{"manager"`):strings.Index(forged, `},{"op":"add"`)], "[{}]", 1)

@@ -91,7 +91,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, request admission.Request, obj
 	if set.Empty(seenAs(request), string(request.Operation)) {
 		return policyset.Decision{}, nil
 	}
-	decision, evaluated, err := e.evaluate(ctx, set, request, object, false)
+	decision, evaluated, err := e.evaluate(ctx, set, request, object)
 	switch {
 	case err != nil:
 		e.count(request, resultUnavailable)
@@ -104,21 +104,24 @@ func (e *Evaluator) Evaluate(ctx context.Context, request admission.Request, obj
 // Foresee returns the denials that the policies would have about a request which is denied for another reason: it is not counted and not logged, and
 // uses no exception. Policies that cannot be evaluated now deny nothing.
 func (e *Evaluator) Foresee(ctx context.Context, request admission.Request, object map[string]any) policyset.Decision {
-	var foreseen policyset.Decision
-	policies := e.options.Policies
-	if !policies.Synced() || policies.Set().Empty(seenAs(request), string(request.Operation)) {
-		return foreseen
+	traceless := e.options
+	traceless.Log, traceless.Metrics = nil, nil
+	if traceless.Exceptions != nil {
+		traceless.Exceptions = unused{traceless.Exceptions}
 	}
-	decision, _, err := e.evaluate(ctx, policies.Set(), request, object, true)
+	decision, err := New(traceless).Evaluate(ctx, request, object)
 	if err != nil {
-		return foreseen
+		return policyset.Decision{}
 	}
-	foreseen.Denials = slices.DeleteFunc(decision.Denials, func(v policyset.Violation) bool { return v.Failure })
-	return foreseen
+	return policyset.Decision{Denials: slices.DeleteFunc(decision.Denials, func(v policyset.Violation) bool { return v.Failure })}
 }
 
-// evaluate reports whether it has evaluated policies. A decision that is only foreseen leaves no trace.
-func (e *Evaluator) evaluate(ctx context.Context, set *policyset.Set, request admission.Request, object map[string]any, foreseen bool) (policyset.Decision, bool, error) {
+// unused are exceptions whose use is not counted.
+type unused struct{ Exceptions }
+
+func (unused) Used([]policyset.Excepted) {}
+
+func (e *Evaluator) evaluate(ctx context.Context, set *policyset.Set, request admission.Request, object map[string]any) (policyset.Decision, bool, error) {
 	var none policyset.Decision
 	c, err := newCase(request, object)
 	if err != nil {
@@ -154,21 +157,18 @@ func (e *Evaluator) evaluate(ctx context.Context, set *policyset.Set, request ad
 	decision := e.options.Policies.Evaluator().Evaluate(ctx, entries, input)
 	c.RedactFor(&decision)
 	policyinput.AddUnresolved(&decision, entries, unresolved)
-	e.except(c, &decision, foreseen)
-	if foreseen {
-		return decision, true, nil
-	}
+	e.except(c, &decision)
 	e.options.Log.write(c, string(request.UID), decision, document, input)
 	return decision, true, nil
 }
 
 // except applies the exceptions to a decision. Only a request that the policies allow uses them.
-func (e *Evaluator) except(c *policyinput.Case, decision *policyset.Decision, foreseen bool) {
+func (e *Evaluator) except(c *policyinput.Case, decision *policyset.Decision) {
 	if e.options.Exceptions == nil {
 		return
 	}
 	c.Except(decision, e.options.Exceptions.Set(), c.Request.Time)
-	if len(decision.Excepted) > 0 && len(decision.Denials) == 0 && !c.Request.DryRun && !foreseen {
+	if len(decision.Excepted) > 0 && len(decision.Denials) == 0 && !c.Request.DryRun {
 		e.options.Exceptions.Used(decision.Excepted)
 	}
 }
