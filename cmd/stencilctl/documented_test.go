@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,19 +20,8 @@ import (
 // the commands with printed output.
 func TestEveryDocumentedCommandLineIsValid(t *testing.T) {
 	t.Chdir("../..")
-	pages := []string{"README.md", "SECURITY.md", "CONTRIBUTING.md"}
-	for _, folder := range []string{"docs", "charts"} {
-		if err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
-			if strings.HasSuffix(path, ".md") {
-				pages = append(pages, path)
-			}
-			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
 	checked := 0
-	for _, page := range pages {
+	for _, page := range pages(t) {
 		for number, line := range documentedLines(string(testfile.Read(t, page))) {
 			if strings.HasPrefix(page, "docs/reference/") && !strings.HasPrefix(line, "  ") {
 				continue // text of the help
@@ -55,6 +45,79 @@ func TestEveryDocumentedCommandLineIsValid(t *testing.T) {
 	if checked < 100 {
 		t.Errorf("%d command lines found: the test does not find them", checked)
 	}
+}
+
+// pages returns the paths of all documentation.
+func pages(t *testing.T) []string {
+	t.Helper()
+	all := []string{"README.md", "SECURITY.md", "CONTRIBUTING.md"}
+	for _, folder := range []string{"docs", "charts"} {
+		if err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+			if strings.HasSuffix(path, ".md") {
+				all = append(all, path)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+var (
+	// mark precedes commands: which test runs them, or why none does. It applies until the next mark of the page.
+	mark = regexp.MustCompile(`^<!-- commands: (?:run by (Test\w+)|not run: (.+)) -->$`)
+	// copied is a command line with a prompt.
+	copied = regexp.MustCompile(`^[a-z]*\$ `)
+	// tested is the head of a test.
+	tested = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+)
+
+// TestEveryDocumentedCommandIsRunOrSaysWhyNot looks at the blocks of console and sh: a mark names the test that runs their commands, or the reason why
+// no test does.
+func TestEveryDocumentedCommandIsRunOrSaysWhyNot(t *testing.T) {
+	t.Chdir("../..")
+	tests := map[string]bool{}
+	if err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			for _, match := range tested.FindAllSubmatch(testfile.Read(t, path), -1) {
+				tests[string(match[1])] = true
+			}
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ran, others := 0, 0
+	for _, page := range pages(t) {
+		if strings.HasPrefix(page, "docs/reference/") {
+			continue // the help of commands
+		}
+		var by, why, block string
+		for i, line := range strings.Split(string(testfile.Read(t, page)), "\n") {
+			if match := mark.FindStringSubmatch(line); match != nil {
+				if by, why = match[1], match[2]; by != "" && !tests[by] {
+					t.Errorf("%s:%d: there is no test %s", page, i+1, by)
+				}
+			}
+			switch language, fence := strings.CutPrefix(strings.TrimSpace(line), "```"); {
+			case fence && block == "":
+				block = cmp.Or(language, "text")
+			case fence:
+				block = ""
+			case block == "console" && copied.MatchString(line), block == "sh" && line != "" && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "#"):
+				switch {
+				case by != "":
+					ran++
+				case why != "":
+					others++
+				default:
+					t.Errorf("%s:%d: no test runs this command: %s", page, i+1, line)
+				}
+			}
+		}
+	}
+	t.Logf("tests run %d of %d commands", ran, ran+others)
 }
 
 func TestCommandLinesThatAreNotValid(t *testing.T) {

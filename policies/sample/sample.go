@@ -111,16 +111,46 @@ func plain(t Template, given map[string]string) (*VM, *Error) {
 
 // Outline renders the VM with every parameter that has no default left as ${NAME}, see template.Compiled.Outline. The result is the same every time.
 func Outline(t Template) (map[string]any, *Error) {
+	outlines, problem := outlines(t, 1)
+	if problem != nil {
+		return nil, problem
+	}
+	return outlines[0], nil
+}
+
+// maximumOutlines bounds the values that [Outlines] inserts.
+const maximumOutlines = 64
+
+// Outlines returns Outline, and one VM for each further value that a required parameter without a default lists, with at most 64 in all. One parameter
+// differs from the first VM in each.
+func Outlines(t Template) ([]map[string]any, *Error) { return outlines(t, maximumOutlines) }
+
+func outlines(t Template, limit int) ([]map[string]any, *Error) {
 	compiled, err := t.Compiled()
 	if err != nil {
 		return nil, uncompiled(err)
 	}
 	values, _ := assume(compiled.Parameters(), "")
-	rendered, err := compiled.Outline(values)
-	if err != nil {
-		return nil, unrendered(err)
+	sets := []map[string]string{values}
+	for _, p := range compiled.Parameters() {
+		if _, assumed := values[p.Name]; !assumed || len(p.Enum) == 0 {
+			continue
+		}
+		for _, value := range p.Enum[1:] {
+			other := maps.Clone(values)
+			other[p.Name] = value
+			sets = append(sets, other)
+		}
 	}
-	return rendered.Object(), nil
+	var all []map[string]any
+	for _, set := range sets[:min(limit, len(sets))] {
+		rendered, err := compiled.Outline(set)
+		if err != nil {
+			return nil, unrendered(err)
+		}
+		all = append(all, rendered.Object())
+	}
+	return all, nil
 }
 
 func uncompiled(err error) *Error {

@@ -83,6 +83,52 @@ spec:
           - {sshPublicKey: {source: {secret: {secretName: keys}}, propagationMethod: {noCloud: {}}}}
 `
 
+// TestEveryListedValueOfAnOpenParameterIsChecked has a parameter without a default whose values are listed: each stands for other objects.
+func TestEveryListedValueOfAnOpenParameterIsChecked(t *testing.T) {
+	outlines, problem := sample.Outlines(templatecache.Compile(vmt(t, "listed", `
+spec:
+  parameters:
+  - {name: NAME, required: true}
+  - {name: IMAGE, required: true, enum: [fedora, debian, ubuntu]}
+  - {name: SIZE, required: true, enum: [u1.small, u1.large]}
+  - {name: OTHER, value: one, enum: [one, two]}
+  virtualMachine:
+    metadata: {name: "${NAME}"}
+    spec:
+      runStrategy: Halted
+      instancetype: {name: "${SIZE}"}
+      dataVolumeTemplates:
+      - {metadata: {name: "${NAME}"}, spec: {sourceRef: {kind: DataSource, namespace: golden, name: "${IMAGE}-${OTHER}"}, storage: {}}}
+      - {metadata: {name: "${NAME}-data"}, spec: {source: {pvc: {namespace: golden, name: base}}, storage: {}}}
+      template: {spec: {domain: {devices: {}}}}
+`)))
+	if problem != nil {
+		t.Fatal(problem.Message)
+	}
+	depends := find(outlines[0], "golden")
+	for _, other := range outlines[1:] {
+		depends.add(find(other, "golden"))
+	}
+	base := sources.Key{Kind: sources.Claim, Namespace: "golden", Name: "base"}
+	existing := &fakeSources{objects: map[sources.Key]sources.Object{base: {Ready: true}, {Kind: sources.ClusterInstancetype, Name: "u1.small"}: {}}}
+	resolver := &resolver{lookup: existing, namespace: "golden"}
+	found := resolver.survey(depends)
+	var got []string
+	for _, one := range list(found) {
+		got = append(got, fmt.Sprintf("%s: %s %s", one.what, one.key, one.State))
+	}
+	want := []string{
+		"volume ${NAME}: DataSource golden/fedora-one NotFound",
+		"volume ${NAME}-data: PersistentVolumeClaim golden/base Ready",
+		"volume ${NAME}: DataSource golden/debian-one NotFound",
+		"volume ${NAME}: DataSource golden/ubuntu-one NotFound",
+		"instance type: VirtualMachineClusterInstancetype u1.large NotFound",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+}
+
 func TestKindsOfInstanceTypesAreReadAsKubeVirtReadsThem(t *testing.T) {
 	for written, want := range map[string]sources.Key{
 		"":                                   {Kind: sources.ClusterInstancetype, Name: "small"},
@@ -93,7 +139,7 @@ func TestKindsOfInstanceTypesAreReadAsKubeVirtReadsThem(t *testing.T) {
 		"virtualmachineinstancetypes":        {Kind: sources.Instancetype, Namespace: "golden", Name: "small"},
 	} {
 		matcher := map[string]any{"kind": written, "name": "small"}
-		if got := sizing(matcher, "golden", sources.ClusterInstancetype, sources.Instancetype); got.Key != want {
+		if got := sizing(matcher, "golden", sources.ClusterInstancetype, sources.Instancetype); got[0].Key != want {
 			t.Errorf("kind %q is %s, want %s", written, got, want)
 		}
 	}
@@ -109,7 +155,7 @@ func TestFindListsEverythingThatATemplateDependsOn(t *testing.T) {
 	for _, v := range found.volumes {
 		got = append(got, fmt.Sprintf("%s: %s %s", v.name, v.Key, v.state.State))
 	}
-	got = append(got, found.instancetype.String(), found.preference.String())
+	got = append(got, found.instancetypes[0].String(), found.preferences[0].String())
 	for _, n := range found.networks {
 		got = append(got, n.name+": "+n.String())
 	}

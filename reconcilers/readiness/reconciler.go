@@ -166,12 +166,16 @@ func (r *Reconciler) gather(ctx context.Context, name types.NamespacedName, t *t
 		decided := stored != nil && stored.ObservedGeneration == t.Generation && !pending(stored)
 		o.unevaluated = !decided && r.options.Unevaluated(t)
 	}
-	if outline, problem := sample.Outline(t); problem != nil {
+	if outlines, problem := sample.Outlines(t); problem != nil {
 		o.unrendered = problem
 	} else {
-		o.found = resolver.survey(find(outline, t.Namespace))
+		depends := find(outlines[0], t.Namespace)
+		for _, other := range outlines[1:] {
+			depends.add(find(other, t.Namespace))
+		}
+		o.found = resolver.survey(depends)
 		o.images, o.foreign, o.denied, o.failed = resolver.images, resolver.foreign, resolver.denied, resolver.failed
-		o.loans = r.loans(t, outline)
+		o.loans = r.loans(t, outlines[0])
 	}
 	if r.dryRuns != nil {
 		o.dryRun = r.dryRuns.result(name, t, sizes(o.found))

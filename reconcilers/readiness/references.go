@@ -1,6 +1,7 @@
 package readiness
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
@@ -10,9 +11,28 @@ import (
 
 // dependencies are the objects that a VM depends on.
 type dependencies struct {
-	volumes                  []volume
-	instancetype, preference *reference
-	networks                 []network
+	volumes []volume
+	// instancetypes and preferences have several elements if the user chooses one.
+	instancetypes, preferences []reference
+	networks                   []network
+}
+
+// add adds what another VM of the template depends on.
+func (d *dependencies) add(other dependencies) {
+	d.volumes = united(d.volumes, other.volumes)
+	d.instancetypes = united(d.instancetypes, other.instancetypes)
+	d.preferences = united(d.preferences, other.preferences)
+	d.networks = united(d.networks, other.networks)
+}
+
+// united returns a list with those of another that it does not have.
+func united[T comparable](all, more []T) []T {
+	for _, one := range more {
+		if !slices.Contains(all, one) {
+			all = append(all, one)
+		}
+	}
+	return all
 }
 
 // volume is a volume and the source of its content.
@@ -73,8 +93,8 @@ func find(object map[string]any, namespace string) dependencies {
 		}
 	}
 	found.volumes = append(found.volumes, credentials(pod, namespace)...)
-	found.instancetype = sizing(machine.MapAt(spec, "instancetype"), namespace, sources.ClusterInstancetype, sources.Instancetype)
-	found.preference = sizing(machine.MapAt(spec, "preference"), namespace, sources.ClusterPreference, sources.Preference)
+	found.instancetypes = sizing(machine.MapAt(spec, "instancetype"), namespace, sources.ClusterInstancetype, sources.Instancetype)
+	found.preferences = sizing(machine.MapAt(spec, "preference"), namespace, sources.ClusterPreference, sources.Preference)
 	for _, one := range machine.MapsAt(pod, "networks") {
 		if name := machine.StringAt(machine.MapAt(one, "multus"), "networkName"); name != "" {
 			key := sources.Key{Kind: sources.Network, Namespace: namespace, Name: name}
@@ -159,11 +179,11 @@ func named(kind sources.Kind, in map[string]any, field, namespace string) []refe
 }
 
 // sizing returns the instance type or the preference that a matcher names; nil if it is empty.
-func sizing(matcher map[string]any, namespace string, clusterWide, namespaced sources.Kind) *reference {
+func sizing(matcher map[string]any, namespace string, clusterWide, namespaced sources.Kind) []reference {
 	if len(matcher) == 0 {
 		return nil
 	}
-	found := &reference{Key: sources.Key{Kind: clusterWide, Name: machine.StringAt(matcher, "name")}}
+	found := reference{Key: sources.Key{Kind: clusterWide, Name: machine.StringAt(matcher, "name")}}
 	// KubeVirt accepts kinds in any case, in singular and plural.
 	if strings.EqualFold(strings.TrimSuffix(strings.ToLower(machine.StringAt(matcher, "kind")), "s"), string(namespaced)) {
 		found.Kind, found.Namespace = namespaced, namespace
@@ -171,7 +191,7 @@ func sizing(matcher map[string]any, namespace string, clusterWide, namespaced so
 	if found.Name == "" {
 		found.state = v1beta1.SourceStatus{State: v1beta1.SourceUnknown, Reason: reasonInferred, Message: "KubeVirt infers it from a volume when the VirtualMachine is created"}
 	}
-	return found
+	return []reference{found}
 }
 
 // keyIn returns the key of an object; its namespace is optional.

@@ -224,17 +224,32 @@ func (r *resolver) survey(d dependencies) v1beta1.TemplateSources {
 			Volume: one.name, Kind: string(one.Kind), Namespace: one.Namespace, Name: one.Name, Progress: got.progress, SourceStatus: got.SourceStatus,
 		})
 	}
-	size := func(one *reference) *v1beta1.TemplateReference {
-		if one == nil {
-			return nil
-		}
-		return &v1beta1.TemplateReference{Kind: string(one.Kind), Namespace: one.Namespace, Name: one.Name, SourceStatus: r.resolve(*one).SourceStatus}
-	}
-	found.Instancetype, found.Preference = size(d.instancetype), size(d.preference)
+	found.Instancetype, found.Preference = r.size(d.instancetypes), r.size(d.preferences)
 	for _, one := range d.networks {
 		found.Networks = append(found.Networks, v1beta1.TemplateNetwork{
 			Network: one.name, Namespace: one.Namespace, Name: one.Name, SourceStatus: r.resolve(reference{Key: one.Key}).SourceStatus,
 		})
 	}
 	return found
+}
+
+// size returns the state of the instance types or preferences of which a VM has one: that of the worst.
+func (r *resolver) size(all []reference) (worst *v1beta1.TemplateReference) {
+	for _, one := range all {
+		got := r.resolve(one).SourceStatus
+		if worst == nil || gravity(got) > gravity(worst.SourceStatus) {
+			worst = &v1beta1.TemplateReference{Kind: string(one.Kind), Namespace: one.Namespace, Name: one.Name, SourceStatus: got}
+		}
+	}
+	return worst
+}
+
+// gravity orders states, worse ones higher; 0 does not affect the template.
+func gravity(status v1beta1.SourceStatus) int {
+	for i, of := range grave {
+		if one := (dependency{SourceStatus: status}); one.State == of.state && !one.unchecked() {
+			return len(grave) - i
+		}
+	}
+	return 0
 }

@@ -133,7 +133,7 @@ func (a *advisor) cloudInit(text, key, at string) {
 	for _, found := range placeholder.FindAllStringSubmatch(text, -1) {
 		i := slices.IndexFunc(a.template.Spec.Parameters, func(p v1beta1.Parameter) bool { return p.Name == found[1] })
 		if i >= 0 && a.template.Spec.Parameters[i].Sensitive && !a.template.Spec.Secretize {
-			a.add(RuleShownPassword, at, "every user who can read the VirtualMachine can read %s: secretize: true moves it into a Secret", found[1])
+			a.add(RuleShownPassword, at, "every user who can read the VirtualMachine can read %s: spec.secretize: true moves it into a Secret", found[1])
 			break
 		}
 	}

@@ -127,7 +127,7 @@ func TestCheck(t *testing.T) {
 				"advice password-not-generated spec.parameters[1].value: the default of ROOT_PASSWORD becomes the password of every VM: generate one, or require it",
 				"advice password-not-sensitive spec.parameters[2].name: parameter apiToken is named like a password: with sensitive: true its value does not appear in annotations, denials and logs",
 				"advice password-not-generated spec.parameters[3].value: the default of PIN becomes the password of every VM: generate one, or require it",
-				"advice password-in-user-data spec.virtualMachine.spec.template.spec.volumes[0].cloudInitNoCloud.userData: every user who can read the VirtualMachine can read PIN: secretize: true moves it into a Secret",
+				"advice password-in-user-data spec.virtualMachine.spec.template.spec.volumes[0].cloudInitNoCloud.userData: every user who can read the VirtualMachine can read PIN: spec.secretize: true moves it into a Secret",
 			},
 		},
 		{

@@ -62,3 +62,19 @@ func valueRows(t *testing.T, prefix string, mapping *yaml.Node) []string {
 	}
 	return rows
 }
+
+// TestTheReadmeNamesEveryDefinition compares the table of objects with the CustomResourceDefinitions that the chart installs.
+func TestTheReadmeNamesEveryDefinition(t *testing.T) {
+	folder := chartFolder(t)
+	definitions, err := filepath.Glob(filepath.Join(folder, "files", "crds", "*.yaml"))
+	if err != nil || len(definitions) == 0 {
+		t.Fatal(definitions, err)
+	}
+	readme := string(testfile.Read(t, filepath.Join(folder, "README.md")))
+	for _, path := range definitions {
+		group, resource, _ := strings.Cut(strings.TrimSuffix(filepath.Base(path), ".yaml"), "_")
+		if name := "`" + resource + "." + group + "`"; !strings.Contains(readme, name) {
+			t.Errorf("README.md does not name the CustomResourceDefinition %s", name)
+		}
+	}
+}

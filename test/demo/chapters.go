@@ -93,9 +93,9 @@ func (g *guide) wait(ctx context.Context) error {
 	}
 }
 
-// needsVirtualization reports whether something of the second part is shown.
-func (g *guide) needsVirtualization() bool {
-	return g.only == "" || number(g.only) >= number(virtualization)
+// reaches reports whether the chapter is shown, or done for a later one.
+func (g *guide) reaches(chapter string) bool {
+	return g.only == "" || number(g.only) >= number(chapter)
 }
 
 // check returns an error about a chapter that does not exist, which lists those that do.

@@ -57,8 +57,8 @@ func TestOneChapter(t *testing.T) {
 		t.Errorf("it prints %s", got)
 	}
 	for name, want := range map[string]bool{"first": false, "revisions": false, "images": true, "guest": true, "": true} {
-		if g.only = name; g.needsVirtualization() != want || g.check() != nil {
-			t.Errorf("%q needs KubeVirt: %v", name, g.needsVirtualization())
+		if g.only = name; g.reaches(virtualization) != want || g.check() != nil {
+			t.Errorf("%q needs KubeVirt: %v", name, g.reaches(virtualization))
 		}
 	}
 	g.only = "polices"

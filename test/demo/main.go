@@ -11,7 +11,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -61,12 +60,16 @@ func run(shown guide, once bool, start time.Time) error {
 	if _, err := controlplane.Tools(ctx, options.Tools()...); err != nil {
 		return unless(ctx, err)
 	}
-	later, err := controlplane.StartToolBuild(ctx, platform.VirtualizationTools()...)
+	var further []string
+	if shown.reaches(virtualization) {
+		further = platform.VirtualizationTools()
+	}
+	later, err := controlplane.StartToolBuild(ctx, further...)
 	if err != nil {
 		return err
 	}
 	defer later.Stop()
-	return onPlatform(ctx, out, options, func(stencil *platform.Platform, sidecar *defaulter.Defaulter) error {
+	return onPlatform(ctx, shown, options, func(stencil *platform.Platform, sidecar *defaulter.Defaulter) error {
 		fmt.Fprintf(out, "\nThe control plane, stencil-manager and stencil-apiserver run, %.0f s after the start.\n", time.Since(start).Seconds())
 		tour := &tour{stencil: stencil, out: out, guide: shown, start: start, defaulter: sidecar, images: registry, shelf: server}
 		if err := tour.run(ctx, later); err != nil && !errors.Is(err, errShown) {
@@ -77,6 +80,7 @@ func run(shown guide, once bool, start time.Time) error {
 		}
 		fmt.Fprintf(out, "\nIt keeps running until Ctrl-C. In another terminal:\n\n%s\n", access(stencil))
 		fmt.Fprintf(out, "As ada, who owns VMs in team-a:\n\n  export KUBECONFIG=%s\n  kubectl create --namespace=team-a -f docs/examples/machines/runner.yaml\n\n", tour.ada.Kubeconfig)
+		fmt.Fprintf(out, "As olga, who has no rights yet; docs/tutorials gives her a namespace for templates:\n\n  export KUBECONFIG=%s\n\n", tour.olga.Kubeconfig)
 		<-ctx.Done()
 		fmt.Fprintln(out, "\nStopping.")
 		return nil
@@ -94,11 +98,11 @@ func unless(ctx context.Context, err error) error {
 }
 
 // onPlatform runs show on a platform, with a defaulter that is not started yet if there is a QEMU, and stops what runs.
-func onPlatform(ctx context.Context, out io.Writer, options platform.Options, show func(*platform.Platform, *defaulter.Defaulter) error) (err error) {
+func onPlatform(ctx context.Context, shown guide, options platform.Options, show func(*platform.Platform, *defaulter.Defaulter) error) (err error) {
 	// A context of its own: Ctrl-C has to end the demo in order, not kill its processes.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	sidecar, err := newDefaulter(out)
+	sidecar, err := newDefaulter(shown)
 	if err != nil {
 		return err
 	}
@@ -122,9 +126,12 @@ func access(stencil *platform.Platform) string {
 
 // newDefaulter prepares the defaulter where there is a QEMU, and prints what to install where there is none: everything else is built from Go
 // modules.
-func newDefaulter(out io.Writer) (*defaulter.Defaulter, error) {
+func newDefaulter(shown guide) (*defaulter.Defaulter, error) {
+	if !shown.reaches(guestChapter) {
+		return nil, nil
+	}
 	if qemu, _ := exec.LookPath("qemu-system-x86_64"); qemu == "" {
-		fmt.Fprintf(out, "Without the part about what a guest sees: %s\n", defaulter.Install)
+		fmt.Fprintf(shown.screen, "Without the part about what a guest sees: %s\n", defaulter.Install)
 		return nil, nil
 	}
 	return defaulter.New()

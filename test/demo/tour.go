@@ -29,6 +29,8 @@ type tour struct {
 	out           io.Writer
 	guide         guide
 	ada, bob, eve *controlplane.User
+	// olga writes templates in the tutorials.
+	olga *controlplane.User
 	// defaulter is nil where there is no QEMU. It is started after the steps that do not need it: building it takes a while.
 	defaulter *defaulter.Defaulter
 	// start is when the demo was started.
@@ -82,10 +84,13 @@ func (t *tour) run(ctx context.Context, tools *controlplane.ToolBuild) (err erro
 	if t.eve, err = t.stencil.Plane.User("eve"); err != nil {
 		return err
 	}
+	if t.olga, err = t.stencil.Plane.User("olga"); err != nil {
+		return err
+	}
 	if err := t.show(ctx, templateSteps(t.stencil.Example, t.defaulter != nil)); err != nil {
 		return err
 	}
-	if !t.guide.needsVirtualization() {
+	if !t.guide.reaches(virtualization) {
 		return nil
 	}
 	if err := t.addVirtualization(ctx, tools); err != nil {

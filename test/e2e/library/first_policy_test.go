@@ -1,9 +1,7 @@
 package library_test
 
 import (
-	"bytes"
 	"flag"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vmstencil/stencil/internal/testfile"
-	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -27,15 +24,16 @@ func TestTheFirstPolicyInFiveMinutes(t *testing.T) {
 		must(t, "", "delete", "vmpol", "owners", "mistaken", "--ignore-not-found")
 		harness.Must(t, stencil.Plane, ada, "", "delete", "vm", "--all", "--namespace=team-a")
 	})
-	cli := filepath.Join(t.TempDir(), "stencilctl")
-	build := exec.Command("go", "build", "-o", cli, "./cmd/stencilctl")
-	build.Dir = stencil.Example("../..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building stencilctl: %v\n%s", err, out)
-	}
+	shell := harness.Shell(t, "../../..")
+	replayed := harness.Page{Folder: shell.Folder, Update: *update, Environment: func(user string) []string {
+		if user == "ada" {
+			return shell.Environment(ada.Kubeconfig)
+		}
+		return shell.Environment(stencil.Plane.Kubeconfig())
+	}}
 	for _, name := range []string{"README.md", "input.md"} {
 		content := testfile.Read(t, page(name))
-		got := include(t, replay(t, string(content), cli))
+		got := include(t, replayed.Replay(t, string(content)))
 		if *update {
 			testfile.Write(t, page(name), got)
 			continue
@@ -44,82 +42,6 @@ func TestTheFirstPolicyInFiveMinutes(t *testing.T) {
 			t.Errorf("%s says otherwise (-page +printed):\n%s", name, diff)
 		}
 	}
-}
-
-// replay returns a page with the present output of its commands.
-func replay(t *testing.T, content, cli string) string {
-	t.Helper()
-	var text strings.Builder
-	for rest := content; ; {
-		before, after, found := strings.Cut(rest, "```console\n")
-		text.WriteString(before)
-		if !found {
-			return text.String()
-		}
-		block, tail, _ := strings.Cut(after, "```")
-		text.WriteString("```console\n")
-		first := true
-		for line := range strings.Lines(block) {
-			as, call, isCommand := strings.Cut(strings.TrimRight(line, "\n"), "$ ")
-			if !isCommand || strings.Contains(as, " ") {
-				continue
-			}
-			if !first {
-				text.WriteString("\n")
-			}
-			first = false
-			text.WriteString(line)
-			text.WriteString(printed(t, as, call, cli, output(block, line)))
-		}
-		text.WriteString("```")
-		rest = tail
-	}
-}
-
-// output returns the output of a command line on the page.
-func output(block, line string) string {
-	_, after, _ := strings.Cut(block, line)
-	text, _, _ := strings.Cut(after, "\n\n")
-	return strings.TrimRight(text, "\n") + "\n"
-}
-
-// printed returns the output of a command. The cluster observes policies and VirtualMachines a moment after they are stored, so a command with an
-// output that differs from the page is repeated, if that does no harm.
-func printed(t *testing.T, as, call, cli, want string) string {
-	t.Helper()
-	words := strings.Fields(call)
-	var got string
-	run := func() string {
-		var user *controlplane.User
-		if as == "ada" {
-			user = ada
-		}
-		if words[0] == "stencilctl" {
-			command := exec.Command(cli, words[1:]...)
-			command.Dir = stencil.Example("../..")
-			var out bytes.Buffer
-			command.Stdout, command.Stderr = &out, &out
-			// The page shows the exit code as part of the text.
-			_ = command.Run()
-			return out.String()
-		}
-		args := make([]string, len(words)-1)
-		for i, word := range words[1:] {
-			args[i] = strings.ReplaceAll(strings.Trim(word, "'"), "docs/examples", strings.TrimSuffix(stencil.Example(""), "/"))
-		}
-		out := kubectl(t, user, "", args...)
-		return strings.ReplaceAll(harness.WithoutReadiness(out.Stderr)+out.Stdout, stencil.Example("")+"/", "docs/examples/")
-	}
-	got = run()
-	if got != want && harmless(words, got) {
-		eventuallyOr(t, func() bool { got = run(); return got == want || !harmless(words, got) })
-	}
-	return strings.TrimRight(got, "\n") + "\n"
-}
-
-// harmless reports whether a command can be repeated: it reads, or it was denied.
-func harmless(words []string, got string) bool {
-	return len(words) > 1 && (words[1] == "get" || words[1] == "wait" || words[1] == "create" && strings.Contains(got, "Error from server"))
 }
 
 // include inserts the files and documents that a page shows.
