@@ -4,21 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/yaml"
 )
-
-// eventuallyOr polls until done returns true or a limit is reached.
-func eventuallyOr(t *testing.T, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline) && t.Context().Err() == nil && !done(); {
-		select {
-		case <-time.After(200 * time.Millisecond):
-		case <-t.Context().Done():
-		}
-	}
-}
 
 // decision returns the input of policies for the last creation of VirtualMachine web-1, from the manager's decision log, with the values that vary
 // between runs replaced.

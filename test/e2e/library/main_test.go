@@ -6,7 +6,6 @@ import (
 	"context"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/vmstencil/stencil/policies/library"
 	"github.com/vmstencil/stencil/test/controlplane"
@@ -14,9 +13,6 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 )
-
-// limit bounds each wait.
-const limit = 60 * time.Second
 
 var (
 	stencil *platform.Platform
