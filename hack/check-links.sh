@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fails when a Markdown file links to a file of the repository that is not there, or names a test that does not exist.
+# Fails when a Markdown file links to a file of the repository that is not there, names a test that does not exist, or a folder
+# is not in the layout of CONTRIBUTING.md.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -22,4 +23,11 @@ while IFS= read -r document; do
 		fi
 	done < <(grep -oE '`(Test|Fuzz|Benchmark)[A-Z][A-Za-z0-9]*`' "$document" | tr -d '`' | sort -u)
 done < <(git ls-files '*.md')
+# The layout names every folder.
+while IFS= read -r folder; do
+	if ! grep -q "^$folder/" CONTRIBUTING.md; then
+		echo "CONTRIBUTING.md: the layout lacks the folder $folder/" >&2
+		broken=1
+	fi
+done < <(git ls-files | grep / | grep -v '^\.' | cut -d/ -f1 | sort -u)
 exit $broken

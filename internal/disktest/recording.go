@@ -208,7 +208,7 @@ func (r recording) replay(t testing.TB, path string, known []byte) {
 	t.Helper()
 	want, found := readIndex(t)[r.name]
 	if !found {
-		t.Fatalf("testdata has no output of %q with an input of the digest %s: record it by go test -update, which needs qemu-img (Generated files in CONTRIBUTING.md)", r.command, r.input)
+		t.Fatalf("testdata has no output of %q with an input of the digest %s: record it by go test -update, which needs qemu-img (docs/testing.md, Generated files)", r.command, r.input)
 	}
 	compressed, _ := Open(t, filepath.Join(folder, "testdata", r.name))
 	decoder, err := zstd.NewReader(compressed, zstd.WithDecoderConcurrency(1))

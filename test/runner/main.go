@@ -29,7 +29,7 @@ func main() {
 	flag.StringVar(&r.only, "only", "", "run only this package of the suite, by its folder in the module test")
 	flag.BoolVar(&r.verbose, "v", false, "print everything that tests print")
 	flag.BoolVar(&r.update, "update", false, "have the tests write their golden files")
-	flag.BoolVar(&r.changed, "changed", false, "leave out packages that a change cannot have affected, see CONTRIBUTING.md")
+	flag.BoolVar(&r.changed, "changed", false, "leave out packages that a change cannot have affected, see docs/testing.md")
 	record := flag.Bool("record", false, "run nothing: write what has passed with the present inputs into test/passed.txt")
 	measure := flag.Bool("measure", false, "write into test/executed.txt what packages of Stencil the end-to-end packages of continuous integration execute")
 	lint := flag.Bool("lint", false, "run golangci-lint in the modules that have not passed with the present sources")

@@ -41,7 +41,7 @@ type Flake struct {
 }
 
 const recordHead = `# Which packages of tests have passed, by a digest of their inputs, with the landing of their last run and its seconds.
-# Written by ` + "`make record`" + ` after .ci/run has passed. A run leaves out what has passed with the same inputs; see CONTRIBUTING.md.
+# Written by ` + "`make record`" + ` after .ci/run has passed. A run leaves out what has passed with the same inputs; see docs/testing.md.
 `
 
 // recordName is the name of the record in the checkout.
