@@ -7,14 +7,23 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
+	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/logs"
 	"k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/plugin"
 	"k8s.io/kubectl/pkg/cmd/util"
 
 	// As in cmd/kubectl.
@@ -83,8 +92,61 @@ func (r request) run() (code int) {
 	// As in cmd/kubectl.
 	os.Args = append([]string{"kubectl"}, r.Arguments...)
 	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args))
-	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
+	if err := cli.RunNoErrOutput(command(r.Arguments)); err != nil {
 		util.CheckErr(err)
 	}
 	return 0
+}
+
+// command returns kubectl's command as cmd.NewDefaultKubectlCommand does. For commands that read of an OpenAPI document only whether the API server
+// validates fields, the rest is not stored, in a cache of their own: decoding it takes most of the time of a kubectl that creates an object.
+func command(arguments []string) *cobra.Command {
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	flags := genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(streams)
+	if slices.ContainsFunc(arguments, func(argument string) bool { return argument == "create" || argument == "replace" }) {
+		*flags.CacheDir += "-brief"
+		flags.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
+			config.Wrap(func(next http.RoundTripper) http.RoundTripper { return brief{next} })
+			return config
+		})
+	}
+	return cmd.NewDefaultKubectlCommandWithArgs(cmd.KubectlOptions{
+		PluginHandler: cmd.NewDefaultPluginHandler(plugin.ValidPluginFilenamePrefixes), Arguments: os.Args, ConfigFlags: flags, IOStreams: streams,
+	})
+}
+
+// brief leaves of OpenAPI documents the parameters of PATCH, by which kubectl decides whether the API server validates fields.
+type brief struct{ next http.RoundTripper }
+
+func (b brief) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := b.next.RoundTrip(request)
+	if err != nil || response.StatusCode != http.StatusOK || !strings.HasPrefix(request.URL.Path, "/openapi/v3/") {
+		return response, err
+	}
+	defer response.Body.Close()
+	var document struct {
+		OpenAPI json.RawMessage `json:"openapi"`
+		Info    json.RawMessage `json:"info"`
+		Paths   map[string]*struct {
+			Patch *struct {
+				Parameters json.RawMessage `json:"parameters,omitempty"`
+				Kind       json.RawMessage `json:"x-kubernetes-group-version-kind,omitempty"`
+			} `json:"patch,omitempty"`
+		} `json:"paths"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&document); err != nil {
+		return nil, fmt.Errorf("decoding %s: %w", request.URL.Path, err)
+	}
+	for path, operations := range document.Paths {
+		if operations.Patch == nil {
+			delete(document.Paths, path)
+		}
+	}
+	text, err := json.Marshal(document)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", request.URL.Path, err)
+	}
+	response.Header.Del("Content-Length")
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	return response, nil
 }
