@@ -20,8 +20,10 @@ type history struct {
 	root   string
 	record selection.Record
 	store  selection.Store
-	// packages are those of the suite by its calls, whose results are stored: an index of modules, and a folder.
+	// packages of the suite by its calls, whose results are stored: an index of modules, and a folder.
 	packages []map[string]selection.Package
+	// budget returns the seconds that a package may take; nil if packages are not ordered.
+	budget func(folder string) float64
 }
 
 func newHistory(root string) (*history, error) {
@@ -138,8 +140,12 @@ func (h *history) choose(ctx context.Context, name string, wanted suite, tools [
 	return chosen, nil
 }
 
+// seconds returns how long a package took, or else half of what it may take: budgets have room for a slow machine.
 func (h *history) seconds(call int, folder string) float64 {
-	return h.record.Passed[h.packages[call][folder].Key].Seconds
+	if took := h.record.Passed[h.packages[call][folder].Key].Seconds; took > 0 || h.budget == nil {
+		return took
+	}
+	return h.budget(folder) / 2
 }
 
 // changed are the files that differ from the commit of the record; none if it is unknown here.
@@ -280,5 +286,5 @@ func (h *history) write(ctx context.Context, read *plan, tools []string, out io.
 	return next.Write(h.root)
 }
 
-// recordedSuites are those of continuous integration.
+// recordedSuites of continuous integration.
 var recordedSuites = []string{"gate", "full"}

@@ -18,7 +18,7 @@ import (
 
 // result is the result of the tests of one package.
 type result struct {
-	// folder is that of the package in the checkout.
+	// folder of the package in the checkout.
 	folder  string
 	seconds float64
 	failed  bool

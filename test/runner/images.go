@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/test/release"
 )
 
-// imagesVersion is that of the release whose images tests run.
+// imagesVersion of the release whose images tests run.
 const imagesVersion = "v0.0.0-images"
 
 // shareRelease builds a release and pushes it into a registry on loopback, until stop. Package platform finds it in the environment, which tests

@@ -105,6 +105,7 @@ func (r runner) main(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	known.budget = plan.budget
 	// A part of a package, or one that runs from images, is no result of the package.
 	if r.suite != "" && r.run == "" && !r.update && !wanted.Images && !r.images {
 		if r.changed {

@@ -87,7 +87,7 @@ func (m module) selectMarked(root string) ([]string, error) {
 	return nil, nil
 }
 
-// folders are those of the packages of a module, by its patterns.
+// folders of the packages of a module, by its patterns.
 func (m module) folders(root string) ([]string, error) {
 	patterns := m.Packages
 	if len(patterns) == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vmstencil/stencil/test/product"
+	"github.com/vmstencil/stencil/test/runner/selection"
 )
 
 const events = `{"Action":"start","Package":"github.com/vmstencil/stencil/test/a"}
@@ -196,6 +197,19 @@ func TestEveryMarkedTestBelongsToACall(t *testing.T) {
 					t.Errorf("%s in %s has the mark suite:%s, and no call of test/suites.yaml with marked: %s names the package", name, folder, mark, mark)
 				}
 			}
+		}
+	}
+}
+
+func TestThePackagesOfUnknownTimeAreOrderedByTheirBudgets(t *testing.T) {
+	known := &history{
+		record:   selection.Record{Passed: map[string]selection.Pass{"full test/known": {Seconds: 90}}},
+		packages: []map[string]selection.Package{{"test/known": {Key: "full test/known"}, "test/new": {Key: "full test/new"}}},
+		budget:   func(string) float64 { return 200 },
+	}
+	for folder, want := range map[string]float64{"test/known": 90, "test/new": 100} {
+		if got := known.seconds(0, folder); got != want {
+			t.Errorf("%s: %g s, want %g", folder, got, want)
 		}
 	}
 }

@@ -12,7 +12,7 @@ type summary struct {
 	results []result
 	// seconds is how long all of it took, and stretch by how much budgets grow.
 	seconds, stretch float64
-	// budget is that of the suite; 0 is none.
+	// budget of the suite; 0 is none.
 	budget float64
 	plan   *plan
 	// again are problems with tests that were flaky before.

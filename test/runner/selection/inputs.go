@@ -35,7 +35,7 @@ type Package struct {
 	Key string
 	// Inputs are the parts of the tree that its result depends on, sorted.
 	Inputs []string
-	// Digest is that of the inputs.
+	// Digest of the inputs.
 	Digest string
 	// StartsPrograms is set if its tests can start Stencil's programs.
 	StartsPrograms bool
