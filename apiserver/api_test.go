@@ -105,14 +105,14 @@ type fixture struct {
 	warnings warnings
 	// template is box if empty.
 	template string
-	// rules are those of the template.
+	// rules of the template.
 	rules string
-	// groups are those of the user, team-a if nil.
+	// groups of the user, team-a if nil.
 	groups []string
 	// defaults are nil if they are not filled in.
 	defaults  *Defaults
 	approvals fakeApprovals
-	// resources are those of the objects that the cluster creates.
+	// resources of the objects that the cluster creates.
 	resources []string
 	// broken makes permission checks fail.
 	broken bool

@@ -2,7 +2,7 @@ package apiserver
 
 import "net/http"
 
-// securityHeaders are those of every response. Rendered VirtualMachines may hold passwords, so none is stored by a proxy or a browser: the
+// securityHeaders of every response. Rendered VirtualMachines may hold passwords, so none is stored by a proxy or a browser: the
 // directives are those that OWASP recommends for content that needs authentication. The OpenAPI documents, which need none, replace
 // Cache-Control by their own.
 var securityHeaders = map[string]string{

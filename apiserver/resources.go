@@ -20,9 +20,9 @@ import (
 // resource is one of those of each version. Those without verbs support only create.
 type resource struct {
 	name, singular, subresource string
-	// verbs are those of a resource that is read, first that of the path.
+	// verbs of a resource that is read, first that of the path.
 	verbs []string
-	// kind is that of the request or the response, in the group of the API if group is the zero value.
+	// kind of the request or the response, in the group of the API if group is the zero value.
 	kind           string
 	group          schema.GroupVersion
 	path           string
@@ -81,7 +81,7 @@ func (h *handler) resources() []resource {
 	return resources
 }
 
-// availableResources are those of templates that a user may use. The deprecated version does not have them.
+// availableResources of templates that a user may use. The deprecated version does not have them.
 func (h *handler) availableResources() []resource {
 	list := resource{
 		name: availableTemplates, singular: "availabletemplate", kind: "AvailableTemplate", verbs: []string{"list", "get"},

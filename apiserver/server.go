@@ -108,7 +108,7 @@ type handler struct {
 	options    Options
 	serializer runtime.NegotiatedSerializer
 	version    schema.GroupVersion
-	// descriptions are those of templates that users may use.
+	// descriptions of templates that users may use.
 	descriptions descriptions
 }
 

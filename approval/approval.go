@@ -145,10 +145,10 @@ func outline(object *v1alpha1.TemplateApproval, options []Option) *Approval {
 // Name is the name of the object.
 func (a *Approval) Name() string { return a.name }
 
-// UID is that of the object.
+// UID of the object.
 func (a *Approval) UID() types.UID { return a.uid }
 
-// Generation is that of the object.
+// Generation of the object.
 func (a *Approval) Generation() int64 { return a.generation }
 
 // Err is the reason why the approval is closed, or nil.

@@ -19,14 +19,14 @@ type Question struct {
 	Anyone bool
 	// Template is the one from which the VirtualMachine is, or was, rendered.
 	Template Template
-	// Values are those of the parameters, nil where they are not evaluated.
+	// Values of the parameters, nil where they are not evaluated.
 	Values map[string]string
 	// Sensitive reports whether a parameter is sensitive. When nil, all are.
 	Sensitive func(name string) bool
 	// Declared are the parameters of the template. When nil, values of parameters that
 	// an approval does not list are not evaluated.
 	Declared Declarations
-	// Name is that of the VirtualMachine, empty where the template makes it.
+	// Name of the VirtualMachine, empty where the template makes it.
 	Name string
 	// Given are the user-specified values, by annotations or by the name of the
 	// VirtualMachine.
@@ -54,7 +54,7 @@ type Question struct {
 
 // Instance is a VirtualMachine with a complete spec, compared with its template.
 type Instance struct {
-	// Values are those of the parameters that the VirtualMachine shows or that its annotations give, Given those that the user chose: all of them,
+	// Values of the parameters that the VirtualMachine shows or that its annotations give, Given those that the user chose: all of them,
 	// except those that the template may have generated.
 	Values, Given map[string]string
 	// Touched are the places where the VirtualMachine differs from what the template makes of these values.

@@ -15,9 +15,9 @@ import (
 // Template is what approvals evaluate of a VirtualMachineTemplate. The zero value is for a VirtualMachine without a template.
 type Template struct {
 	Namespace, Name string
-	// Labels are those of the object.
+	// Labels of the object.
 	Labels map[string]string
-	// Digest is that of its content: on creation the content from which the VirtualMachine is rendered, afterwards that from which it was rendered.
+	// Digest of its content: on creation the content from which the VirtualMachine is rendered, afterwards that from which it was rendered.
 	Digest string
 	// Deleted reports whether the object no longer exists, or was replaced by another of the same name. Its labels are then unavailable, so it is
 	// approved by its name only.

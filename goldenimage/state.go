@@ -85,7 +85,7 @@ type Found struct {
 	Digest, Tag string
 	// Index is the digest of the index that names the image for its architecture; empty if there is none.
 	Index string
-	// Reference is that of an image of an image stream in a container registry.
+	// Reference of an image of an image stream in a container registry.
 	Reference string
 }
 

@@ -63,13 +63,13 @@ func (a TemplateAPI) Known() bool { return a == Own || a == External }
 
 // State is what a cluster has.
 type State struct {
-	// TemplateAPI is that of the installed release, or that which is to be installed.
+	// TemplateAPI of the installed release, or of the one to be installed.
 	TemplateAPI TemplateAPI
 	// APIServer is the version of the API server.
 	APIServer string
 	KubeVirts []KubeVirt
 	CDIs      []Product
-	// Objects are those of Definitions and APIServices that exist, by name.
+	// Objects of Definitions and APIServices that exist, by name.
 	Objects map[string]Object
 	// Guarded reports whether Stencil's policy denies the deletion of Definitions.
 	Guarded bool

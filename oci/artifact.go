@@ -91,7 +91,7 @@ type Artifact struct {
 type Disk struct {
 	// Name is unique in the artifact: lower case letters, digits and hyphens, at most 253.
 	Name string
-	// Size is that of the disk in bytes, at least 1.
+	// Size of the disk in bytes, at least 1.
 	Size  int64
 	Layer v1.Descriptor
 }

@@ -151,7 +151,7 @@ func TestWhatKubeVirtExportsIsRead(t *testing.T) {
 	}
 }
 
-// disks are those of the artifact that the tests write.
+// disks of the artifact that the tests write.
 func disks(contents ...string) []oci.Disk {
 	var all []oci.Disk
 	for i, content := range contents {

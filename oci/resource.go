@@ -113,10 +113,10 @@ func (r *Resource) Claims() ([]Claim, error) {
 
 func (c Claim) path() string { return strings.TrimPrefix(c.Namespace+"/"+c.Name, "/") }
 
-// DefaultArchitecture is that of KubeVirt's exports.
+// DefaultArchitecture of KubeVirt's exports.
 const DefaultArchitecture = "amd64"
 
-// Architecture is that of the VirtualMachine; the default of its parameter, if it has one. It is amd64 if none is given.
+// Architecture of the VirtualMachine; the default of its parameter, if it has one. It is amd64 if none is given.
 func (r *Resource) Architecture() string {
 	architecture := text(at(r.vm(), "spec", "template", "spec")["architecture"])
 	if key, is := strings.CutPrefix(architecture, "${"); is {

@@ -43,7 +43,7 @@ type Stop struct {
 
 // HelperExplanation is the result of a rule that an expression uses.
 type HelperExplanation struct {
-	// Name is that of the rule, such as large or data.lib.images.
+	// Name of the rule, such as large or data.lib.images.
 	Name string
 	// Row is where the rule begins, and Line the text of that row. They are 0 and empty in package data.lib, of which one HelperExplanation has all rules
 	// of a name.
@@ -304,7 +304,7 @@ func (e *explainer) used(t *trace) []*ast.Rule {
 	})
 }
 
-// expressions are those of the bodies in the source, in its order. OPA evaluates parts of them.
+// expressions of the bodies in the source, in its order. OPA evaluates parts of them.
 type expressions []expression
 
 type expression struct {

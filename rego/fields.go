@@ -3,12 +3,12 @@ package rego
 // Fields are the places in input that policies may read. They are immutable.
 type Fields struct{ root fields }
 
-// fields are those of one document. Of nil, nothing is read.
+// fields of one document. Of nil, nothing is read.
 type fields struct {
 	// whole is true if everything may be read.
 	whole bool
 	named map[string]*fields
-	// each are those of a key that is not in named, and of the items of a list.
+	// each of a key that is not in named, and of the items of a list.
 	each *fields
 }
 

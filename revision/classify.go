@@ -54,7 +54,7 @@ type Decision struct {
 	Message string
 	// Converted is set for Relabel and Replace.
 	Converted *Converted
-	// Identity is that of the instance type or preference, as far as it is known.
+	// Identity of the instance type or preference, as far as it is known.
 	Identity Identity
 }
 

@@ -80,7 +80,7 @@ type Task struct {
 	Conversion Conversion `json:"conversion,omitzero"`
 	// Description is the digest of the description that was inspected: an import fails if the source has another one now.
 	Description string `json:"description,omitempty"`
-	// Revision is that of the plan. If it is set, an import fails if an HTTP source has another one now.
+	// Revision of the plan. If it is set, an import fails if an HTTP source has another one now.
 	Revision string `json:"revision,omitempty"`
 	// Disks are the disks to be written, by the names that the plan gives them, or to be read.
 	Disks []Disk `json:"disks,omitempty"`

@@ -31,7 +31,7 @@ type node struct {
 	kind    kind
 	text    string
 	members []member
-	// names are those of the members.
+	// names of the members.
 	names map[string]bool
 	// line and column count from 1.
 	line, column int
@@ -95,7 +95,7 @@ func parse(raw []byte) (node, error) {
 type jsonReader struct {
 	decoder *json.Decoder
 	raw     []byte
-	// line is that of the offset counted, and begins at the offset begin: positions are requested in their order.
+	// line of the offset counted, and begins at the offset begin: positions are requested in their order.
 	line, begin, counted int
 }
 

@@ -12,7 +12,7 @@ import (
 // maximumShown is how much of a name a message shows, in bytes.
 const maximumShown = 64
 
-// fields are those of ProcessOptions that have an effect.
+// fields of ProcessOptions that have an effect.
 var fields = []string{"parameters", "targetNamespace", "explain"}
 
 // Options reads a ProcessOptions. An empty body is an empty ProcessOptions. Released clients send other kinds, so kind and apiVersion have no

@@ -35,7 +35,7 @@ type Schema struct {
 	AdditionalProperties *bool             `json:"additionalProperties,omitempty"`
 }
 
-// Properties are those of an object, in the order in which a form shows them.
+// Properties of an object, in the order in which a form shows them.
 type Properties []Property
 
 // Property is a property of an object.

@@ -53,7 +53,7 @@ type Options struct {
 	Data Data
 }
 
-// Schemas are those of the objects that policies read; a schemas.Cache implements it.
+// Schemas of the objects that policies read; a schemas.Cache implements it.
 type Schemas interface {
 	// Await returns when the compiler has the schemas, or they cannot be read.
 	Await(context.Context)

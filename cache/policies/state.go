@@ -22,9 +22,9 @@ type State struct {
 	Active *Active
 	// Broken is the placeholder in the set for a policy of which no version can be evaluated; nil otherwise.
 	Broken *policyset.Entry
-	// Statistics are those of the active version, on this replica.
+	// Statistics of the active version, on this replica.
 	Statistics policyset.Statistics
-	// Quarantine is that of the active version, on this replica; nil if there is none.
+	// Quarantine of the active version, on this replica; nil if there is none.
 	Quarantine *policyset.Quarantine
 }
 

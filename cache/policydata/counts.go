@@ -28,7 +28,7 @@ var _ rego.Source = &counts{}
 
 // tally are the numbers of one namespace, as long as nothing changes there.
 type tally struct {
-	// version is that of the namespace.
+	// version of the namespace.
 	version uint64
 	// written is closed when an instance type has changed; nil if no VirtualMachine has one.
 	written <-chan struct{}
@@ -37,7 +37,7 @@ type tally struct {
 	each map[string]numbers
 }
 
-// numbers are those of some VirtualMachines.
+// numbers of some VirtualMachines.
 type numbers struct {
 	count, unknown int64
 	sizing.Size

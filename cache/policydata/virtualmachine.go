@@ -67,7 +67,7 @@ func (v vm) sized(namespace string, sizes Sizes) (sizing.Size, bool) {
 // label is a key and a value.
 type label struct{ key, value unique.Handle[string] }
 
-// labels are those of an object, in the order of their keys.
+// labels of an object, in the order of their keys.
 type labels []label
 
 func labelsOf(written map[string]string) labels {

@@ -68,7 +68,7 @@ type options struct {
 	// objectKeys is the name of the Secret with the keys that encrypt them until then.
 	objectAccount   string
 	objectResources program.List
-	// lentObjectResources are those of them of which templates may lend the right to create them.
+	// lentObjectResources are those that templates may lend the right to create.
 	lentObjectResources program.List
 	objectKeys          string
 	// readinessDryRun enables trying templates in dry runs.
@@ -101,7 +101,7 @@ type options struct {
 	// release is the Helm release, NAMESPACE/NAME, whose installation is checked every installationInterval.
 	release              string
 	installationInterval time.Duration
-	// captureInstancetype is that of requests without one: a v1beta1.CaptureInstancetype.
+	// captureInstancetype of requests without one: a v1beta1.CaptureInstancetype.
 	captureInstancetype string
 	// requestsStrictSource requires for captures within a namespace what a copy by hand takes.
 	requestsStrictSource bool

@@ -20,7 +20,7 @@ import (
 // maximumDisks is the maximum number of disks of a package: more than the 64 that a VirtualMachine can have on its fastest bus are no use.
 const maximumDisks = 64
 
-// transferOptions are those of imports and exports of templates.
+// transferOptions of imports and exports of templates.
 type transferOptions struct {
 	account, keySecret   string
 	image, pullPolicy    string

@@ -21,7 +21,7 @@ const reference = "../../docs/reference/stencilctl.md"
 // word is a flag of the vocabulary that commands share.
 type word struct {
 	shorthand string
-	// types are those of its value.
+	// types of its value.
 	types []string
 	// means matches its usage in every command: a flag with another one would have another meaning.
 	means string

@@ -28,7 +28,7 @@ type PreparedVM struct {
 	Annotations map[string]string
 	// Sets are the filled fields, in KubeVirt's order.
 	Sets []Set
-	// Release is that of the Inputs.
+	// Release of the Inputs.
 	Release Release
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/vmstencil/stencil/internal/disktest"
 )
 
-// images are those of qemu-img.
+// images of qemu-img.
 var images = []struct {
 	name, qemu string
 	format     disk.Format
@@ -69,7 +69,7 @@ func TestADiskOf100GiBCostsItsData(t *testing.T) {
 			counter := &disktest.Counter{ReaderAt: file}
 			var source io.ReaderAt = counter
 			if tc.format == disk.Raw {
-				// Holes are those of the file.
+				// Holes of the file.
 				source = file
 			}
 			image, err := Open(source, size, tc.format)

@@ -107,7 +107,7 @@ const batchBytes = 512 << 10
 // batch is the compressed grains that are expanded by one goroutine.
 type batch struct {
 	grains []grain
-	// used are those of the grains that are filled; the rest are buffers.
+	// used are the filled grains; the rest are buffers.
 	used int
 	// data holds the expanded grains one after the other.
 	data []byte

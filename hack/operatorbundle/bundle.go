@@ -25,7 +25,7 @@ var names = map[string]string{
 const (
 	// protected is the name of the ConfigMap with the manifests that stencil-manager creates, and of the ClusterRole that permits it.
 	protected = release + "-protected-objects"
-	// protectedAnnotation and requiresAnnotation are those of package selfprotection.
+	// protectedAnnotation and requiresAnnotation of package selfprotection.
 	protectedAnnotation = "stencil.kubevirt.io/protected-objects"
 	requiresAnnotation  = "stencil.kubevirt.io/requires-configmap"
 	// definitions is the policy that denies deleting the CustomResourceDefinitions. virt-operator owns them here, and deletes them when it is

@@ -157,7 +157,7 @@ func (r release) checkLinked(p program, on platform, binary []byte) error {
 	return fmt.Errorf("the packages for %s have no C library", on)
 }
 
-// libraries are those of glibc, with which programs may be linked.
+// libraries of glibc, with which programs may be linked.
 var libraries = []string{"libc.so.6", "libdl.so.2", "libpthread.so.0", "libresolv.so.2"}
 
 // checkLibc returns an error if a program needs a newer C library than this version, or other libraries.

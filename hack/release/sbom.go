@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// module is that of the programs.
+	// module of the programs.
 	module = "github.com/vmstencil/stencil"
 	// authoritiesModule is the module with the certificate authorities of the images.
 	authoritiesModule = "golang.org/x/crypto/x509roots/fallback"

@@ -94,7 +94,7 @@ const emulator = "qemu-aarch64-static"
 // read the file.
 func (t *toolchain) compiler(on platform) string { return "stencil-cc-" + t.id + "-" + on.arch }
 
-// environment is that of the Go command.
+// environment of the Go command.
 func (t *toolchain) environment(on platform) []string {
 	if t == nil {
 		return []string{"CC=" + hostCompiler}

@@ -11,7 +11,7 @@ import (
 
 // Build is the source from which this binary was built.
 type Build struct {
-	// Version is that of a release, or what the go command derives from the checkout.
+	// Version of a release, or what the go command derives from the checkout.
 	Version string
 	// Program is the name of the binary.
 	Program  string

@@ -69,7 +69,7 @@ func IsSigned(repository name.Repository, options []remote.Option, digest string
 	return s.inReferrers()
 }
 
-// signatures are those of one image.
+// signatures of one image.
 type signatures struct {
 	repository name.Repository
 	options    []remote.Option

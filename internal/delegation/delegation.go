@@ -110,9 +110,9 @@ func (s Server) RequestingUser(user authenticationv1.UserInfo) (requesting authe
 
 // BoundValues are the values of a template's parameters that the server has bound; the value of the annotation AnnotationBoundValues.
 type BoundValues struct {
-	// Digest is that of the template's content for which they were bound.
+	// Digest of the template's content for which they were bound.
 	Digest string `json:"digest"`
-	// Values are those of all parameters, by name.
+	// Values of all parameters, by name.
 	Values map[string]string `json:"values"`
 }
 

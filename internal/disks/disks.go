@@ -16,7 +16,7 @@ const Maximum = 256
 
 // Template is one of the dataVolumeTemplates of a VirtualMachine.
 type Template struct {
-	// Name is that of the DataVolume, and of the claim that CDI makes for it.
+	// Name of the DataVolume, and of the claim that CDI makes for it.
 	Name string
 	// Field is the path of the name in the VirtualMachine.
 	Field string

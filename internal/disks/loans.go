@@ -17,7 +17,7 @@ import (
 // Lender is the template of a VirtualMachine, as it lends the sources of disks.
 type Lender struct {
 	Namespace, Name string
-	// Labels are those of the template.
+	// Labels of the template.
 	Labels map[string]string
 	// Compiled is nil if the template does not exist any more, or is invalid.
 	Compiled *template.Compiled

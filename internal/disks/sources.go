@@ -23,7 +23,7 @@ type Source struct {
 	Field string
 	// Kind, Namespace and Name are those of an object; empty for images.
 	Kind, Namespace, Name string
-	// Digest is that of an image, as in sha256:…; empty for objects.
+	// Digest of an image, as in sha256:…; empty for objects.
 	Digest string
 	// Problem describes why the source has no identity.
 	Problem string

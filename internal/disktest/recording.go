@@ -40,7 +40,7 @@ const (
 	indexTitle = "# File, version of qemu-img, bytes of its output, their SHA-256, digest of the input, and command. Package disktest reads and writes this file.\n"
 )
 
-// folder is that of the tested package. Some tests change the working directory.
+// folder of the tested package. Some tests change the working directory.
 var folder, _ = os.Getwd()
 
 // Convert returns the path of an image that qemu-img made of a raw one. options are more arguments of qemu-img convert, without spaces.

@@ -130,7 +130,7 @@ func (f *folder) append(s segment) {
 
 func (f *folder) Size() int64 { return f.size }
 
-// Revision is that of all files, and empty if one has none.
+// Revision of all files, and empty if one has none.
 func (f *folder) Revision() string {
 	var all []string
 	for _, s := range f.segments {
@@ -161,7 +161,7 @@ func (f *folder) Stream(ctx context.Context) io.ReadCloser {
 type folderStream struct {
 	ctx      context.Context
 	segments []segment
-	// current is that of the first segment, of which left bytes remain; nil before it is opened.
+	// current is the reader of the first segment; left bytes remain of it. It is nil before the segment is opened.
 	current io.ReadCloser
 	left    int64
 }
@@ -214,7 +214,7 @@ func (f *folder) random(ctx context.Context) io.ReaderAt {
 
 type folderRanges struct {
 	*folder
-	// readers are those of the segments.
+	// readers of the segments.
 	readers []io.ReaderAt
 }
 

@@ -77,10 +77,10 @@ func (f Folders) Token() (string, error) {
 	return token, nil
 }
 
-// credentials are those of the source.
+// credentials of the source.
 type credentials struct {
 	username, password, token string
-	// accessKey and secretKey are those of a bucket.
+	// accessKey and secretKey of a bucket.
 	accessKey, secretKey string
 	authorities          [][]byte
 }

@@ -236,7 +236,7 @@ func toImport(inspected *transfer.Task, plan *transfer.Plan) *transfer.Task {
 	return &task
 }
 
-// volumes are those of an import. The device has a content that is not zero.
+// volumes of an import. The device has a content that is not zero.
 func volumes(t testing.TB, task *transfer.Task) Folders {
 	t.Helper()
 	f := mounts(t, nil)

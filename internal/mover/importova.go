@@ -65,7 +65,7 @@ type ovaImport struct {
 	*Mover
 	from   origin
 	reader *ova.Reader
-	// template is that of the package, described is true once the description was compared.
+	// template of the package, described is true once the description was compared.
 	template  []byte
 	described bool
 	// done are disks that are written, by name; later are those that are read by random access.

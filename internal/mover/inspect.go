@@ -87,7 +87,7 @@ func (m *Mover) plan(ctx context.Context) (*transfer.Plan, error) {
 type description struct {
 	envelope   *ovf.Envelope
 	descriptor []byte
-	// template is that of the package; nil if there is none.
+	// template of the package; nil if there is none.
 	template []byte
 	manifest *ova.Manifest
 	// whole is set if the manifest would have been found.

@@ -67,7 +67,7 @@ func startsLayout(header []byte) bool {
 type artifact struct {
 	*oci.Artifact
 	resource *oci.Resource
-	// digests are those of the manifest, and of the index that refers to it.
+	// digests of the manifest, and of the index that refers to it.
 	digests []string
 	// layer opens a layer. Its reader ends with an error if the content is another.
 	layer func(ctx context.Context, d v1.Descriptor) (io.ReadCloser, error)

@@ -79,7 +79,7 @@ func (k Keys) newest() string {
 
 // Binding is what an encrypted text belongs to. It cannot be decrypted for anything else.
 type Binding struct {
-	// Namespace and Name are those of the VirtualMachine.
+	// Namespace and Name of the VirtualMachine.
 	Namespace, Name string
 	// Record is the text of its annotation "rendered".
 	Record string

@@ -23,7 +23,7 @@ type OCI struct {
 	config       []byte
 	architecture string
 	disks        []oci.Disk
-	// layers are those of the disks.
+	// layers of the disks.
 	layers []func(ctx context.Context, w io.Writer) (*rawzstd.Layout, error)
 }
 

@@ -16,7 +16,7 @@ import (
 
 // Disk is a raw disk that becomes part of a package.
 type Disk struct {
-	// Name is that of the disk for messages and progress.
+	// Name of the disk for messages and progress.
 	Name string
 	// Volume is the volume of the VirtualMachine.
 	Volume string

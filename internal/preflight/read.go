@@ -39,7 +39,7 @@ type Client interface {
 
 // Extent is what is read beside KubeVirt, the definitions and the APIServices.
 type Extent struct {
-	// TemplateAPI is that of the release. If empty, its webhooks say it, or else it is Own. The policy against the deletion of the definitions is not
+	// TemplateAPI of the release. If empty, its webhooks say it, or else it is Own. The policy against the deletion of the definitions is not
 	// read for External, which has none.
 	TemplateAPI installation.TemplateAPI
 	// Webhooks are those that are called for VirtualMachines.

@@ -121,7 +121,7 @@ type enumeration struct {
 	values [][]struct{ approved, denied int }
 }
 
-// findings are those of the policies that match a VirtualMachine, by the index of the policy, and whether any denies.
+// findings of the policies that match a VirtualMachine, by the index of the policy, and whether any denies.
 type findings struct {
 	of     map[int][]policyset.Violation
 	denied bool

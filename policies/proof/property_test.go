@@ -30,7 +30,7 @@ func texts(values ...string) []*string {
 	return all
 }
 
-// declarations are those of parameters A, B and so on. All values are integers or empty.
+// declarations of parameters A, B and so on. All values are integers or empty.
 var declarations = []randomParameter{
 	{`type: int, value: "2", minimum: 0, maximum: 3`, texts("0", "1", "2", "3", "-0")},
 	{`type: int, required: true, minimum: 1, maximum: 2`, texts("1", "2")},

@@ -21,7 +21,7 @@ func (c controllers) owns(group string) bool {
 	return group == "kubevirt.io" || strings.HasSuffix(group, ".kubevirt.io") || slices.Contains(c, group)
 }
 
-// builtinFinalizers are those of Kubernetes, and one of KubeVirt that has no group.
+// builtinFinalizers of Kubernetes, and one of KubeVirt that has no group.
 var builtinFinalizers = []string{"foregroundDeletion", "orphan", "foregroundDeleteVirtualMachine"}
 
 // foreign returns the owners and finalizers in the metadata of an object that belong to none of these controllers.

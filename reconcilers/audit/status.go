@@ -19,7 +19,7 @@ const maximumMessage = 4096
 
 // lastResult is the result of the last audit for one approval.
 type lastResult struct {
-	// uid and generation are those of the approval that was audited.
+	// uid and generation of the approval that was audited.
 	uid        types.UID
 	generation int64
 	count      count

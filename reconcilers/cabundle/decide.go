@@ -27,7 +27,7 @@ type state struct {
 	now time.Time
 	// current is the current authority; nil if there is none.
 	current *x509.Certificate
-	// formers are those of the previous plan.
+	// formers are the entries of the previous plan.
 	formers []former
 	// configurations are the existing ones.
 	configurations []publication.Configuration

@@ -36,7 +36,7 @@ type Options struct {
 	Recorder events.EventRecorder
 	// Registerer receives the metrics.
 	Registerer prometheus.Registerer
-	// Instancetype is that of requests without one; Keep if empty. With Keep, names of cluster-wide instance types and preferences are retained
+	// Instancetype of requests without one; Keep if empty. With Keep, names of cluster-wide instance types and preferences are retained
 	// and the name of the instance type is a parameter; others are expanded.
 	Instancetype v1beta1.CaptureInstancetype
 	// Permissions checks what the creators of requests may do, each time before something is created for them. Without it nothing is created.

@@ -37,7 +37,7 @@ type state struct {
 // disk is one of the dataVolumeTemplates that copies from another namespace.
 type disk struct {
 	disks.Loan
-	// dataVolume and claim are those of its name; nil if there are none.
+	// dataVolume and claim of its name; nil if there are none.
 	dataVolume, claim *metav1.ObjectMeta
 	// source is what Loan.Source leads to. It is read only for a disk that is lent and does not exist.
 	source disks.Resolved

@@ -27,7 +27,7 @@ import (
 type borrower struct {
 	UID        types.UID
 	Generation int64
-	// Template is that of the record.
+	// Template of the record.
 	Template types.NamespacedName
 	// Disks are the names of its DataVolumes, separated by spaces: the type must be comparable.
 	Disks string

@@ -49,7 +49,7 @@ type Statuses interface {
 
 // Options are the dependencies of a Reconciler.
 type Options struct {
-	// Namespace is that of Secrets and ConfigMaps of sources.
+	// Namespace of Secrets and ConfigMaps of sources.
 	Namespace string
 	// Reader reads sources and policies from the API server itself, not from a cache.
 	Reader client.Reader
@@ -74,7 +74,7 @@ type Reconciler struct {
 	options Options
 	metrics *metrics
 	mutex   sync.Mutex
-	// states are those of the sources by their names. A source is reconciled by one worker at a time.
+	// states of the sources by their names. A source is reconciled by one worker at a time.
 	states map[string]*state
 }
 

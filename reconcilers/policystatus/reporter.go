@@ -22,7 +22,7 @@ const checkInterval = 5 * time.Second
 
 // ReporterOptions are what a Reporter needs.
 type ReporterOptions struct {
-	// Name is that of the replica.
+	// Name of the replica.
 	Name     string
 	Policies Policies
 	// Client writes the statuses.

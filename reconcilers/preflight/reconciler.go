@@ -61,7 +61,7 @@ type Reconciler struct {
 	findings *prometheus.GaugeVec
 	// reported are the findings that were reported last and are not solved.
 	reported map[problem]bool
-	// series are those of the metric, by level and subject.
+	// series of the metric, by level and subject.
 	series map[[2]string]float64
 }
 

@@ -69,7 +69,7 @@ type decided struct {
 	policy  policyset.Policy
 	objects labels.Selector
 	status  proof.Status
-	// values and text are those of the example, reason is why it was not decided. held and reads are names.
+	// values and text of the example, reason is why it was not decided. held and reads are names.
 	values       []proof.Value
 	text, reason string
 	held, reads  []string

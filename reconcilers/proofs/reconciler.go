@@ -72,7 +72,7 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// limits are those of the work.
+// limits of the work.
 type limits struct {
 	// combinations is the number of combinations of values above which a policy is not decided for a template and an approval.
 	combinations int

@@ -37,7 +37,7 @@ type announcer struct {
 type common struct {
 	cause sources.Key
 	ready bool
-	// namespace is that of the templates. Their names are shown in no other.
+	// namespace of the templates. Their names are shown in no other.
 	namespace string
 }
 

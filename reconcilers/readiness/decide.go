@@ -31,7 +31,7 @@ type observation struct {
 	// unrendered is why its dependencies could not be determined; nil if they are in found.
 	unrendered *sample.Error
 	found      v1beta1.TemplateSources
-	// images are those of the DataSources among found, and now is the time at which their limits are checked.
+	// images of the DataSources among found, and now is the time at which their limits are checked.
 	images []bootSource
 	now    time.Time
 	// foreign is set if the permissions of the template's writer mattered, and failed if they could not be checked.

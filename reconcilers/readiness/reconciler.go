@@ -43,7 +43,7 @@ type Options struct {
 	Config    *rest.Config
 	Templates Templates
 	Recorder  events.EventRecorder
-	// Permissions are those of the users who wrote templates.
+	// Permissions of the users who wrote templates.
 	Permissions powers.Actions
 	// Registerer receives the metrics.
 	Registerer prometheus.Registerer

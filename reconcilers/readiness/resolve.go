@@ -37,7 +37,7 @@ var errNotPermitted = errors.New("it is in another namespace, and who last wrote
 type resolver struct {
 	lookup
 	seen []sources.Key
-	// namespace is that of the template, and may reports whether its last writer may get an object of another one. foreign is set if that mattered, and
+	// namespace of the template, and may reports whether its last writer may get an object of another one. foreign is set if that mattered, and
 	// failed if there was no answer.
 	namespace string
 	may       func(sources.Key) (bool, error)
@@ -45,7 +45,7 @@ type resolver struct {
 	// denied is set if the writer may not get one of them.
 	denied bool
 	failed error
-	// images are those of the DataSources that have been read, each once.
+	// images of the DataSources that have been read, each once.
 	images []bootSource
 }
 

@@ -187,9 +187,9 @@ var (
 
 // Settings are what the installation determines.
 type Settings struct {
-	// Namespace is that of the manager.
+	// Namespace of the manager.
 	Namespace string
-	// Image is that of stencil-mover. If it is empty, nothing is transferred.
+	// Image of stencil-mover. If it is empty, nothing is transferred.
 	Image       string
 	PullPolicy  corev1.PullPolicy
 	PullSecrets []corev1.LocalObjectReference

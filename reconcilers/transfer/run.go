@@ -50,7 +50,7 @@ type Options struct {
 type runner struct {
 	// manager writes statuses, cluster everything else.
 	manager, cluster client.Client
-	// permissions are those of users at the moment of the call.
+	// permissions of users at the moment of the call.
 	permissions powers.Actions
 	// sources finds the disks that a template names, with what the manager may read.
 	sources powers.Resolver
@@ -111,7 +111,7 @@ func newRunner(o Options) (*runner, error) {
 type observed struct {
 	// state is nil as long as the mover does not answer.
 	state *transfer.State
-	// ip is that of its pod.
+	// ip of its pod.
 	ip string
 	// missing is true if there is no Job.
 	missing bool

@@ -45,7 +45,7 @@ var errKilled = errors.New("killed")
 type world struct {
 	t      *testing.T
 	client client.WithWatch
-	// key and uid are those of the object.
+	// key and uid of the object.
 	key    types.NamespacedName
 	uid    types.UID
 	clock  *testingclock.FakePassiveClock

@@ -33,7 +33,7 @@ const (
 	fieldManager = "stencil-uninstall"
 	// pageSize is the number of objects that are listed at a time.
 	pageSize = 250
-	// message is that of the conditions of requests that end.
+	// message of the conditions of requests that end.
 	message = "Stencil was uninstalled before the request was finished: create a new request when it is installed again"
 )
 
@@ -46,7 +46,7 @@ var (
 // Options configure Run.
 type Options struct {
 	Config *rest.Config
-	// Lease is that of the leader of the managers.
+	// Lease of the leader of the managers.
 	Lease types.NamespacedName
 	// Hold is the time for which the Lease is held after Run, in whole seconds.
 	Hold time.Duration

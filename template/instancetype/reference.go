@@ -39,7 +39,7 @@ type Reference struct {
 	Namespace string
 	Name      string
 	// Revision is the ControllerRevision, in Namespace, that holds the content which the VirtualMachine uses; if empty, the
-	// content is that of the object itself.
+	// content of the object itself.
 	Revision string
 	// Loose is true if Revision comes from the status. Such a revision is used only if it belongs to an object called Name;
 	// KubeVirt checks this as well.

@@ -20,7 +20,7 @@ type Record struct {
 	Name       string    `json:"name"`
 	UID        types.UID `json:"uid"`
 	Generation int64     `json:"generation"`
-	// Digest is that of the template's content.
+	// Digest of the template's content.
 	Digest string `json:"digest"`
 	// Sensitive names the parameters with removed annotations.
 	Sensitive []string `json:"sensitive,omitempty"`
@@ -39,7 +39,7 @@ type Record struct {
 
 // Base is what the record holds of the rendered spec, which has no overrides.
 type Base struct {
-	// RunStrategy and Running are those of the template. KubeVirt changes them without asking Stencil.
+	// RunStrategy and Running of the template. KubeVirt changes them without asking Stencil.
 	RunStrategy string `json:"runStrategy,omitempty"`
 	Running     *bool  `json:"running,omitempty"`
 	// Secret lists the places, in the syntax of overrides of approvals, that contain sensitive or generated values.

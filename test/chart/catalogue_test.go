@@ -24,7 +24,7 @@ func catalogueFolder(t testing.TB) string {
 	return folder
 }
 
-// catalogueArguments are those of `helm template` for a release of the chart golden-images with values on standard input.
+// catalogueArguments of `helm template` for a release of the chart golden-images with values on standard input.
 func catalogueArguments(t testing.TB) []string {
 	t.Helper()
 	return []string{"template", "images", catalogueFolder(t), "--namespace", "golden", "--kube-version", "1.30.0", "--values", "-"}

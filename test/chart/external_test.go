@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// externalValues are those of an installation beside KubeVirt's own template component.
+// externalValues of an installation beside KubeVirt's own template component.
 const externalValues = `{templateAPI: External, apiserver: {enabled: false}, objects: {resources: []}}`
 
 // What KubeVirt's own template component has is not part of the release, and the rest is.

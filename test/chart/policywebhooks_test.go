@@ -32,7 +32,7 @@ func fillPolicyWebhooks(t *testing.T, plane *controlplane.Plane, bundle string) 
 	}
 }
 
-// policyWebhooks are those of the policies, as JSON.
+// policyWebhooks of the policies, as JSON.
 func policyWebhooks(t *testing.T, plane *controlplane.Plane) string {
 	t.Helper()
 	return mustKubectl(t, plane, "", "get", "validatingwebhookconfiguration", "stencil-policies", "-o", "jsonpath={.webhooks}")

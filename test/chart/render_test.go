@@ -48,7 +48,7 @@ func chartFolder(t *testing.T) string {
 	return folder
 }
 
-// templateArguments are those of `helm template` for a release in namespace stencil-system with values on standard input.
+// templateArguments of `helm template` for a release in namespace stencil-system with values on standard input.
 func templateArguments(t *testing.T, release string) []string {
 	t.Helper()
 	return []string{"template", release, chartFolder(t), "--namespace", install.Namespace, "--kube-version", "1.30.0", "--values", "-"}

@@ -17,7 +17,7 @@ import (
 const (
 	// serviceCIDR is the address range of Services. No traffic is routed to them.
 	serviceCIDR = "10.96.0.0/16"
-	// serviceIP is that of the API server's own Service, the first of serviceCIDR.
+	// serviceIP of the API server's own Service, the first of serviceCIDR.
 	serviceIP = "10.96.0.1"
 
 	serviceAccountIssuer = "https://kubernetes.default.svc.cluster.local"

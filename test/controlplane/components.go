@@ -15,7 +15,7 @@ const (
 	controllerManager component = "kube-controller-manager"
 	kubeVirt          component = "KubeVirt"
 	cdi               component = "CDI"
-	// virtualizationCRDs are those of KubeVirt, which a plane may have without KubeVirt.
+	// virtualizationCRDs of KubeVirt, which a plane may have without KubeVirt.
 	virtualizationCRDs component = "the CRDs of KubeVirt"
 )
 

@@ -24,7 +24,7 @@ const VirtOperator = "system:serviceaccount:" + kubevirtNamespace + ":kubevirt-o
 
 // VirtOperatorRelease is a release of KubeVirt whose virt-operator can run.
 type VirtOperatorRelease struct {
-	// Version is that of its images.
+	// Version of its images.
 	Version string
 	// Bundle is the path of a manifest that virt-operator embeds in place of its own template component. If it is not empty, virt-operator is built
 	// with it, which takes a minute.

@@ -30,7 +30,7 @@ type Options struct {
 	APIServerAddress string
 	// Release is the name of the release, Release when empty.
 	Release string
-	// Namespace is that of the release, Namespace when empty. It is created when it does not exist.
+	// Namespace of the release, Namespace when empty. It is created when it does not exist.
 	Namespace string
 	// Values are laid over the chart's own and over what ManagerURL implies.
 	Values map[string]any
@@ -52,7 +52,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// exemptUsers are those of the chart's values.
+// exemptUsers of the chart's values.
 var exemptUsers = []string{
 	"kubevirt-apiserver", "kubevirt-controller", "kubevirt-handler", "kubevirt-operator", "kubevirt-synchronization-controller", "cdi-sa",
 	"system:serviceaccount:kube-system:generic-garbage-collector",

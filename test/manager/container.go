@@ -10,7 +10,7 @@ type Container struct {
 	Entrypoint string
 	// User and Group are the numbers as which it runs.
 	User, Group uint32
-	// Args are those of the pod. Options.Args follow them.
+	// Args of the pod. Options.Args follow them.
 	Args []string
 	// Env are the variables of the pod. It has no others.
 	Env []string

@@ -38,7 +38,7 @@ func newKubeVirt(release Release) kubeVirt {
 }
 
 // instance returns the instance that virt-api and virt-controller create for a VirtualMachine when it is started. The steps are KubeVirt's; their
-// order is that of its webhook and of its controller, which cannot be called without a cluster.
+// order of its webhook and of its controller, which cannot be called without a cluster.
 func (k kubeVirt) instance(machine *virtv1.VirtualMachine, sizes sizes) (*virtv1.VirtualMachineInstance, error) {
 	machine = machine.DeepCopy()
 	spec := &machine.Spec.Template.Spec

@@ -30,10 +30,10 @@ import (
 // Package is what a ready export offers, or what an import waits for.
 type Package struct {
 	URL, ExternalURL, Token, Digest string
-	// Certificate is that of the server, in PEM.
+	// Certificate of the server, in PEM.
 	Certificate []byte
 	Size        int64
-	// address is that of the mover. On a real cluster the Service leads there.
+	// address of the mover. On a real cluster the Service leads there.
 	address string
 	// outside is what users outside of the cluster connect by; nil for those inside.
 	outside *Outside

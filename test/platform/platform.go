@@ -55,7 +55,7 @@ type Options struct {
 	// Container returns how a program runs from its image with values of the chart. Optional; without it, programs run as processes of the test, or
 	// from the images that all packages of a run share.
 	Container Container
-	// Folders are those of the host that the servers read. Servers in containers see them at the same paths.
+	// Folders of the host that the servers read. Servers in containers see them at the same paths.
 	Folders []string
 	// BeforeInstall runs on the plane before the chart is installed. Optional.
 	BeforeInstall func(ctx context.Context, plane *controlplane.Plane) error

@@ -21,7 +21,7 @@ import (
 // SharedVariable is the environment variable with the path of the socket at which [Sharing] offers a platform.
 const SharedVariable = "STENCIL_SHARED_PLATFORM"
 
-// SharedOptions are those of the platform that test packages share: everything but CDI.
+// SharedOptions of the platform that test packages share: everything but CDI.
 var SharedOptions = Options{KubeVirt: true, ControllerManager: true, APIServer: true}
 
 // Attachment is what another process needs to use a running platform.
@@ -34,7 +34,7 @@ type Attachment struct {
 // Sharing offers one platform to the test packages of a run. The platform is started when the first package requests it, and belongs to the process
 // that shares it.
 type Sharing struct {
-	// Path is that of the socket.
+	// Path of the socket.
 	Path string
 
 	ctx      context.Context

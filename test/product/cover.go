@@ -46,7 +46,7 @@ func init() {
 }
 `
 
-// coverArguments are those of the build of a program that counts what it executes; none without [CoverVariable].
+// coverArguments of the build of a program that counts what it executes; none without [CoverVariable].
 func (p program) coverArguments(bin, root string) ([]string, error) {
 	if os.Getenv(CoverVariable) == "" {
 		return nil, nil

@@ -41,13 +41,13 @@ const (
 
 // Release is a release that was built and pushed.
 type Release struct {
-	// Version is that of the release, with the v.
+	// Version of the release, with the v.
 	Version string
 	// Root is the checkout, Command the program that builds releases, Folder has everything that is written.
 	Root, Command, Folder string
 	// Output is the folder of the release, Chart the package that Helm has pulled, and Repository where everything was pushed.
 	Output, Chart, Repository string
-	// ChartAddress is that of the chart in the registry, with its digest.
+	// ChartAddress of the chart in the registry, with its digest.
 	ChartAddress string
 
 	flags []string

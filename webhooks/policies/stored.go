@@ -51,7 +51,7 @@ type Sampler struct {
 	Templates       Templates
 	// Instancetypes must not wait for objects that do not exist.
 	Instancetypes sizing.Resolver
-	// Exceptions are those of stored VirtualMachines; nil has none.
+	// Exceptions of stored VirtualMachines; nil has none.
 	Exceptions Exceptions
 	Clock      clock.PassiveClock
 }
@@ -63,7 +63,7 @@ type sample struct {
 	// evaluated is the number of VirtualMachines that the policy selects and that were evaluated; all is true if there are no others.
 	evaluated int
 	all       bool
-	// effect is that of the policy on those that violate it, and found are those of them on which the active version has less, as NAMESPACE/NAME.
+	// effect of the policy on those that violate it, and found are those of them on which the active version has less, as NAMESPACE/NAME.
 	effect effect
 	found  []string
 	// unknown is the number of those that violate it, perhaps because of the time or the user of a request: stored objects have none.
@@ -76,7 +76,7 @@ type sample struct {
 type failedTrial struct {
 	// object is the VirtualMachine as NAMESPACE/NAME; empty for a synthetic object.
 	object string
-	// kind and operation are those of the request.
+	// kind and operation of the request.
 	kind, operation string
 	err             error
 }

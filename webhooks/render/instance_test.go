@@ -291,7 +291,7 @@ func TestTheMetadataOfACompleteVM(t *testing.T) {
 		values map[string]string
 		edit   func(vm, annotations map[string]any)
 		want   map[string]string
-		// wantSensitive are those of the record.
+		// wantSensitive of the record.
 		wantSensitive []string
 	}{
 		{name: "defaults and generated values are not noted", wantSensitive: []string{"PASSWORD"}, want: map[string]string{}},

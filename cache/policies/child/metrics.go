@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are those of a Runner.
+// metrics of a Runner.
 type metrics struct {
 	checks  *prometheus.CounterVec
 	seconds prometheus.Histogram

@@ -21,7 +21,7 @@ type process struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	send    *json.Encoder
-	// answers are those of the child. It is closed when the child has ended, after ended has its state.
+	// answers of the child. It is closed when the child has ended, after ended has its state.
 	answers chan answer
 	ended   *os.ProcessState
 	errors  *excerpt

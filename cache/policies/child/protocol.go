@@ -17,7 +17,7 @@ type settings struct {
 	MemoryBytes int64
 	// TestTimeout is the timeout of all tests of a policy.
 	TestTimeout time.Duration
-	// Schemas are those of the input of policies.
+	// Schemas of the input of policies.
 	Schemas *schema.Schemas
 }
 
@@ -25,7 +25,7 @@ type settings struct {
 type Candidate struct {
 	Name string
 	Spec *v1alpha1.VirtualMachinePolicySpec
-	// AnyFields is that of rego.Definition.
+	// AnyFields of rego.Definition.
 	AnyFields bool
 }
 

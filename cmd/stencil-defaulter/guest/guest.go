@@ -70,7 +70,7 @@ func Find() (Programs, error) {
 type Domain struct {
 	// Described is libvirt's description, with the addresses of the devices, and with processors and memory. It is ignored if VM is set.
 	Described string `json:"described,omitempty"`
-	// UUID and Serial are those of the firmware, which a description does not have.
+	// UUID and Serial of the firmware, which a description does not have.
 	UUID   string `json:"uuid,omitempty"`
 	Serial string `json:"serial,omitempty"`
 	// VM is a VirtualMachine whose domain is the one that the defaulter lays out, with the processors, the memory and the firmware of the VirtualMachine.

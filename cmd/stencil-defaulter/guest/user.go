@@ -27,7 +27,7 @@ func Folder(prefix string) (string, error) {
 	return root, nil
 }
 
-// Environment is that of a process that calls libvirt.
+// Environment of a process that calls libvirt.
 func Environment(root string) []string {
 	return []string{"HOME=" + root, "XDG_CACHE_HOME=" + root, "XDG_RUNTIME_DIR=" + root, "PATH=" + os.Getenv("PATH")}
 }

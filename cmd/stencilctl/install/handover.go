@@ -31,7 +31,7 @@ type handover struct {
 	client *cluster.Client
 	// namespace and name are the release's, policy is the name of its guard.
 	namespace, name, policy string
-	// kubeVirtNamespace and kubeVirtName are those of the KubeVirt object.
+	// kubeVirtNamespace and kubeVirtName of the KubeVirt object.
 	kubeVirtNamespace, kubeVirtName string
 	backup                          backup
 }

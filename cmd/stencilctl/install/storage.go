@@ -73,7 +73,7 @@ func (m *migration) run(ctx context.Context) (err error) {
 // stored is what a definition has about the versions of its objects.
 type stored struct {
 	resource schema.GroupVersionResource
-	// version is that of the definition's own object, a precondition of its change.
+	// version of the definition's own object, a precondition of its change.
 	version string
 	// older are the versions in which objects may be stored, besides the current one.
 	older []string

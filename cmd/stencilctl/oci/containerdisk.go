@@ -58,7 +58,7 @@ type image struct {
 	Claim        string        `json:"claim,omitempty"`
 	Format       images.Format `json:"format"`
 	Architecture string        `json:"architecture"`
-	// Size is that of the disk in bytes, Stored that of the layer.
+	// Size of the disk in bytes, Stored the size of the layer.
 	Size   int64  `json:"size"`
 	Stored int64  `json:"stored"`
 	Digest string `json:"digest"`

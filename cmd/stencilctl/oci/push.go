@@ -26,7 +26,7 @@ type pushing struct {
 	streams cli.Streams
 	options registry.Options
 	format  *cli.Format
-	// compression is that of disks which are no layers yet.
+	// compression of disks which are no layers yet.
 	compression *cli.Format
 	// compressor is made for the first disk.
 	compressor *rawzstd.Compressor

@@ -15,7 +15,7 @@ func newFormat() *cli.Format { return cli.NewFormat(cli.Table, cli.JSON, cli.YAM
 // report is what inspect prints. Its JSON form is output.
 type report struct {
 	Artifact string `json:"artifact"`
-	// Digest is that of the manifest.
+	// Digest of the manifest.
 	Digest       string   `json:"digest"`
 	Kind         oci.Kind `json:"kind"`
 	Name         string   `json:"name"`
@@ -35,7 +35,7 @@ type disk struct {
 	Name string `json:"name"`
 	// Claim is the PersistentVolumeClaim for the disk, empty if the resource does not refer to it.
 	Claim string `json:"claim,omitempty"`
-	// Size is that of the disk in bytes, Stored that of the layer.
+	// Size of the disk in bytes, Stored the size of the layer.
 	Size   int64  `json:"size"`
 	Stored int64  `json:"stored"`
 	Digest string `json:"digest"`

@@ -40,7 +40,7 @@ type converting struct {
 	parameters []string
 	// instancetypes are files with the instance type of that template, and its preference.
 	instancetypes []string
-	// compression is that of the disks of the OVA.
+	// compression of the disks of the OVA.
 	compression *cli.Format
 	format      *cli.Format
 	folder      files.Folder

@@ -29,7 +29,7 @@ func newFormat() *cli.Format { return cli.NewFormat(cli.Table, cli.JSON, cli.YAM
 // report is what inspect prints. Its JSON form is output.
 type report struct {
 	File string `json:"file"`
-	// Version is that of OVF.
+	// Version of OVF.
 	Version string `json:"version"`
 	// Files are the files of the package apart from the descriptor.
 	Files []listed `json:"files"`

@@ -16,7 +16,7 @@ const (
 // Rule is a kind of finding.
 type Rule struct {
 	ID, Text string
-	// Level is that of its results unless they have another one.
+	// Level of its results unless they have another one.
 	Level string
 }
 

@@ -32,7 +32,7 @@ const (
 // exporter is an API server with one export, whose package the Service behind it offers.
 type exporter struct {
 	content []byte
-	// digest is that of the status, outside the URL from outside of the cluster, and authorities the certificate of its server.
+	// digest of the status, outside the URL from outside of the cluster, and authorities the certificate of its server.
 	digest, outside string
 	authorities     []byte
 	// respond answers a request for the package instead, and returns false to let it be served; nth counts from 1.

@@ -21,7 +21,7 @@ var (
 	exports = cluster.TemplateExports
 )
 
-// defaultTimeout is that of an import.
+// defaultTimeout of an import.
 const defaultTimeout = 6 * time.Hour
 
 // progress is what the statuses of imports and exports have in common.

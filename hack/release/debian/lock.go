@@ -45,9 +45,9 @@ func escape(version string) string {
 type Lock struct {
 	// Snapshot is a time at which https://snapshot.debian.org has all packages, such as 20261126T000000Z.
 	Snapshot string
-	// Distribution is that of all packages.
+	// Distribution of all packages.
 	Distribution string
-	// Architecture is that of the packages that are not for all: amd64 or arm64.
+	// Architecture of the packages that are not for all: amd64 or arm64.
 	Architecture string
 	// Packages are sorted by name.
 	Packages []Package

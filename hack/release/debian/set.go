@@ -8,7 +8,7 @@ import (
 type Set struct {
 	// File is the name of the lock file in the folder of this package.
 	File string
-	// Architecture is that of the packages, as Debian and Go name it.
+	// Architecture of the packages, as Debian and Go name it.
 	Architecture string
 
 	text         []byte

@@ -19,12 +19,12 @@ import (
 type Object struct {
 	Name string
 	UID  types.UID
-	// OwnerKind and OwnerUID are those of the controlling owner; empty if there is none.
+	// OwnerKind and OwnerUID of the controlling owner; empty if there is none.
 	OwnerKind string
 	OwnerUID  types.UID
 	// Ended is true if the object is being deleted, or is a pod that has terminated.
 	Ended bool
-	// Containers are those of a pod: init, regular and ephemeral ones.
+	// Containers of a pod: init, regular and ephemeral ones.
 	Containers []Container
 	// Disks are the images of the container disks and of the kernel that an instance boots. Sidecars is its annotation with this name.
 	Disks    []string
@@ -82,7 +82,7 @@ func dataSources(vm map[string]any) string {
 	return texts.Of(strings.Join(slices.Compact(names), " "))
 }
 
-// texts are those of DataSources, which many VirtualMachines have in common.
+// texts of DataSources, which many VirtualMachines have in common.
 var texts intern.Texts
 
 func reduceInstance(object map[string]any, into *Object) any {

@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// Kind is that of policies.
+// Kind of policies.
 var Kind = v1alpha1.GroupVersion.WithKind("VirtualMachinePolicy")
 
 // Owner is what is written to the policies of an owner.

@@ -10,7 +10,7 @@ type found struct {
 	name string
 	// ours is set if it carries the label of the owner.
 	ours bool
-	// generation is that of its spec, digest that of the manifest that it was last applied from.
+	// generation of its spec, digest of the manifest that it was last applied from.
 	generation int64
 	digest     string
 	// applied is the generation after this process applied it; 0 if it has not applied it.

@@ -60,7 +60,7 @@ type Client struct {
 
 // Request is an artifact to read.
 type Request struct {
-	// URL is that of the source. Digest, if it is set, replaces the tag or the digest in it.
+	// URL of the source. Digest, if it is set, replaces the tag or the digest in it.
 	URL, Digest string
 	// PublicKeys are those in PEM of which one must have signed the artifact.
 	PublicKeys []string

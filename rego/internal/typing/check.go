@@ -48,7 +48,7 @@ type Input struct {
 // scope is a body in which terms are probed: that of a rule with those around a comprehension in it, or the copy of a function.
 type scope struct {
 	body ast.Body
-	// file is that of the locations in the copy of a function, empty in a rule.
+	// file of the locations in the copy of a function, empty in a rule.
 	file string
 	// guarded is true if the body checks the types of values itself.
 	guarded bool

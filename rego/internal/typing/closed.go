@@ -2,7 +2,7 @@ package typing
 
 import "strings"
 
-// buses are those of disks. Which of them a kind of disk can have is not distinguished.
+// buses of disks. Which of them a kind of disk can have is not distinguished.
 var buses = []string{"virtio", "sata", "scsi", "usb"}
 
 // closed are fields with a closed set of values. Those of KubeVirt are the constants of its API (kubevirt.io/api/core/v1), which virt-api

@@ -13,7 +13,7 @@ import (
 // The bounds of the schema of one definition. KubeVirt's VirtualMachine has 800 fields with names of 8 kB, 13 deep.
 const (
 	MaxFields = 10_000
-	// MaxNameBytes is that of the names of all fields together.
+	// MaxNameBytes of the names of all fields together.
 	MaxNameBytes = 256 << 10
 	// MaxDepth is the number of fields and lists in each other.
 	MaxDepth = 64

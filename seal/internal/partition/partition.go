@@ -23,7 +23,7 @@ const (
 
 // Partition is a part of a disk, in bytes.
 type Partition struct {
-	// Number is that of Linux (vda1 …).
+	// Number as Linux counts it (vda1 …).
 	Number       int
 	Offset, Size int64
 	Purpose      Purpose

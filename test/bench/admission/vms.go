@@ -24,7 +24,7 @@ const (
 
 // vmRequests are the request bodies of one client.
 type vmRequests struct {
-	// name is that of all of them.
+	// name of all of them.
 	name string
 	// reference is a VM with only a template reference and one parameter, complete the VM that results from it.
 	reference, complete []byte

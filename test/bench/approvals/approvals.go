@@ -41,7 +41,7 @@ type Result struct {
 	bare, active time.Duration
 	// writes is how many patches of namespaces the API server counted for the approval.
 	writes int
-	// memory is that of the manager at the end.
+	// memory of the manager at the end.
 	memory machine.Memory
 }
 

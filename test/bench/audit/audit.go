@@ -26,7 +26,7 @@ type Options struct {
 	// Rounds is how often the evaluation of one VM and the audit of all are measured, each time by a manager that has just started; the result is the
 	// median. At least 1.
 	Rounds int
-	// Time is that of each measurement of one VM.
+	// Time of each measurement of one VM.
 	Time time.Duration
 	// Log receives the cluster's log, Progress the steps of the benchmark.
 	Log      io.Writer
@@ -46,7 +46,7 @@ type Result struct {
 type run struct {
 	// duration is reported by the manager, cpu is the processor time of its process from its start to the end of the audit.
 	duration, cpu time.Duration
-	// memory is that of its process at the end of the audit.
+	// memory of its process at the end of the audit.
 	memory machine.Memory
 }
 

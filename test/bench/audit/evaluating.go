@@ -17,7 +17,7 @@ type evaluating struct {
 	// decode reads a VM, match compares it with its template, approved does so under an approval and evaluates its values, beyond finds the fields
 	// that its template does not have.
 	decode, match, approved, beyond measurement.Series
-	// size is that of the VM as JSON, in bytes.
+	// size of the VM as JSON, in bytes.
 	size int
 }
 

@@ -35,7 +35,7 @@ type Options struct {
 // Result is what Run has measured.
 type Result struct {
 	templates int
-	// size is that of a template as JSON, in bytes, on average.
+	// size of a template as JSON, in bytes, on average.
 	size int64
 	// listed is how long a client takes to list and decode them, reflected how long a reflector does that stores nothing. Both are
 	// measured before each start.

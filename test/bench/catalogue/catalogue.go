@@ -27,7 +27,7 @@ const writers = 16
 // Namespace is where the template of a number is.
 func Namespace(number int) string { return fmt.Sprintf("catalogue-%02d", number%Namespaces) }
 
-// Name is that of the template of a number.
+// Name of the template of a number.
 func Name(number int) string { return fmt.Sprintf("fedora-%05d", number) }
 
 // variant returns a template that is like the golden one in kind and size, and equal to no other variant in anything a cache could

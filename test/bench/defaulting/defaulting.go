@@ -15,7 +15,7 @@ import (
 
 // Options are the extent of the measurement.
 type Options struct {
-	// Root is that of the checkout.
+	// Root of the checkout.
 	Root string
 	// Starts is how often the process is started with nothing in its cache.
 	Starts int

@@ -29,7 +29,7 @@ type Options struct {
 	Progress func(format string, arguments ...any)
 }
 
-// cost is that of one conversion.
+// cost of one conversion.
 type cost struct {
 	// elapsed time and processor time in nanoseconds.
 	elapsed, processor float64

@@ -21,7 +21,7 @@ type Options struct {
 	HelmEngine string
 	// Rounds is how often everything is measured; the result is the median. At least 1.
 	Rounds int
-	// Time is that of each measurement of a round.
+	// Time of each measurement of a round.
 	Time time.Duration
 	// Progress receives the steps of the benchmark.
 	Progress func(format string, arguments ...any)

@@ -13,7 +13,7 @@ import (
 type Options struct {
 	// Rounds is how often everything is measured; the result is the median. At least 1.
 	Rounds int
-	// Time is that of each measurement of a round.
+	// Time of each measurement of a round.
 	Time time.Duration
 	// KyvernoEngine is the folder of the module that measures Kyverno's engine.
 	KyvernoEngine string

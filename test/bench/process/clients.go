@@ -22,13 +22,13 @@ import (
 // target is the namespace for which templates are listed.
 const target = "bench-team"
 
-// number is that of the requested template.
+// number of the requested template.
 const number = 0
 
 // parameters are what is sent to the server.
 var parameters = []byte(`{"parameters": {"NAME": "bench-1", "INSTANCETYPE": "u1.large"}}`)
 
-// clients are those of a user, with a connection each.
+// clients of a user, with a connection each.
 type clients struct {
 	user *controlplane.User
 	each []rest.Interface

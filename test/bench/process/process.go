@@ -21,7 +21,7 @@ import (
 const (
 	// crowd is how many clients process at once.
 	crowd = 32
-	// group is that of the aggregated API.
+	// group of the aggregated API.
 	group = "subresources.template.kubevirt.io"
 )
 
@@ -50,7 +50,7 @@ type Result struct {
 	plain, created []load.Sample
 	// listed are the rounds of one client that lists all templates.
 	listed []load.Sample
-	// memory is that of the server at the end.
+	// memory of the server at the end.
 	memory machine.Memory
 }
 

@@ -8,7 +8,7 @@ import (
 
 // Section is the result of one benchmark.
 type Section struct {
-	// Name is that of the benchmark on the command line and in the markers of the document.
+	// Name of the benchmark on the command line and in the markers of the document.
 	Name string
 	// Context describes where and when it was measured, in one line.
 	Context string

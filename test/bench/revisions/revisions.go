@@ -41,9 +41,9 @@ type Options struct {
 // Result is what Run has measured.
 type Result struct {
 	options Options
-	// bare and equal are those of the client, with plain objects and with objects like those of the manager.
+	// bare and equal of the client, with plain objects and with objects like those of the manager.
 	bare, equal, migration cost
-	// memory is that of the manager at the end.
+	// memory of the manager at the end.
 	memory machine.Memory
 }
 

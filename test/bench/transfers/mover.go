@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// token is that of the manager.
+	// token of the manager.
 	token = "manager"
 	// pollInterval is how often the state is read: it bounds the error of a measured time. Each time costs the mover and the benchmark what they work
 	// with, so that it is not shorter.
@@ -74,7 +74,7 @@ func newMounts(root string) (*mounts, error) {
 	return m, nil
 }
 
-// path is that of a mount below the root.
+// path of a mount below the root.
 func (m *mounts) path(parts ...string) string {
 	return filepath.Join(append([]string{m.root}, parts...)...)
 }

@@ -71,7 +71,7 @@ type Nodes struct {
 	rules []*Rule
 	// served are the functions that execute the pods of Jobs, by namespace.
 	served map[string]func(ctx context.Context, pod *corev1.Pod) error
-	// programs are those of pods that run as processes, by label; sandboxes are these pods, by namespace and name.
+	// programs of pods that run as processes, by label; sandboxes are these pods, by namespace and name.
 	programs  map[string]Program
 	sandboxes map[string]*sandbox
 }

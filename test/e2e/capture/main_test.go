@@ -153,7 +153,7 @@ var (
 	dataVolumes     = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}
 	claims          = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 	namespaces      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	// volumeSnapshots and volumeContents are those of the storage, which is on the real stage only.
+	// volumeSnapshots and volumeContents of the storage, which is on the real stage only.
 	volumeSnapshots = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
 	volumeContents  = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotcontents"}
 )

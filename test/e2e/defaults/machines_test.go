@@ -20,7 +20,7 @@ var (
 	address = regexp.MustCompile(`^0000:[0-9a-f]{2}:00\.0$`)
 )
 
-// addresses are those of disks and interfaces, by the names of the devices.
+// addresses of disks and interfaces, by the names of the devices.
 func addresses(t *testing.T, namespace, name string, disks, interfaces []string) map[string]string {
 	t.Helper()
 	vm := stored(t, namespace, name)

@@ -163,7 +163,7 @@ func TestTheExamplesOfThePage(t *testing.T) {
 	}
 }
 
-// versions are those of the spec, the labels and the annotations of stored VMs, which virt-controller does not write.
+// versions of the spec, the labels and the annotations of stored VMs, which virt-controller does not write.
 func versions(t *testing.T, namespace string, vms map[string]*unstructured.Unstructured) map[string]string {
 	t.Helper()
 	found := map[string]string{}

@@ -134,7 +134,7 @@ const (
 
 const page = "../../../docs/integrations.md"
 
-// virtualMachines are those of an application. The prefix begins their names. They stay until the platform ends: without a node nothing ends one that
+// virtualMachines of an application. The prefix begins their names. They stay until the platform ends: without a node nothing ends one that
 // runs.
 func virtualMachines(t *testing.T, namespace, prefix string) map[string]*unstructured.Unstructured {
 	t.Helper()
@@ -173,7 +173,7 @@ func virtualMachines(t *testing.T, namespace, prefix string) map[string]*unstruc
 	return made
 }
 
-// manifest is that of an application.
+// manifest of an application.
 func manifest(vms map[string]*unstructured.Unstructured) string {
 	return gen.Manifest(slices.Collect(maps.Values(vms))...)
 }

@@ -48,7 +48,7 @@ func start(ctx context.Context) (stop func() error, err error) {
 	return stencil.Stop, harness.Apply(ctx, stencil.Plane, "", stencil.Example("golden"), stencil.Example("access"))
 }
 
-// policyNames are those of the library.
+// policyNames of the library.
 func policyNames() ([]string, error) {
 	all, err := library.Policies()
 	if err != nil {

@@ -20,7 +20,7 @@ var indexBindings = []string{"stencil-namespace-coverage", "stencil-undecided-na
 // release is Stencil on a plane, with a manager and without webhooks.
 type release struct {
 	plane *controlplane.Plane
-	// options are those of the manager.
+	// options of the manager.
 	options manager.Options
 	process *manager.Process
 }

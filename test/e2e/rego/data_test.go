@@ -141,7 +141,7 @@ func TestDataOfNamespaces(t *testing.T) {
 	must(t, "", "delete", "vm", "gpu-1", "--namespace="+here)
 	tries(t, ada, vm(here, "gpu-3", "gpu"), true, "created", makes...)
 
-	// Sizes are those of instance types, too.
+	// Sizes of instance types, too.
 	sized := gen.Spec("{instancetype: {name: limits-1}}")
 	for _, name := range []string{"one", "two", "three"} {
 		tries(t, ada, vm(elsewhere, name, "nic", sized), true, "created", makes...)

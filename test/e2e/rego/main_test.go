@@ -33,7 +33,7 @@ type cluster struct {
 	*controlplane.Plane
 	ctx     context.Context
 	service *manager.Service
-	// options are those of each manager.
+	// options of each manager.
 	options manager.Options
 	// first is the manager that runs before and after each test.
 	first *manager.Process

@@ -28,7 +28,7 @@ type step struct {
 	values map[string]any
 	// apiServer adds stencil-apiserver.
 	apiServer bool
-	// arguments are those of the managers that the chart would derive from the values and from the pod.
+	// arguments of the managers that the chart would derive from the values and from the pod.
 	arguments []string
 }
 

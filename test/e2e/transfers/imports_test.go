@@ -17,7 +17,7 @@ import (
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
-// template is that of appliance, with one disk.
+// template of appliance, with one disk.
 const template = `apiVersion: template.kubevirt.io/v1beta1
 kind: VirtualMachineTemplate
 metadata: {name: appliance, labels: {approved: "yes"}}

@@ -10,7 +10,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// descriptor is that of a package of another product, with 4 processors and 8 GiB of memory.
+// descriptor of a package of another product, with 4 processors and 8 GiB of memory.
 const descriptor = `<?xml version="1.0"?>
 <Envelope xmlns="http://schemas.dmtf.org/ovf/envelope/1" xmlns:ovf="http://schemas.dmtf.org/ovf/envelope/1" xmlns:rasd="http://schemas.dmtf.org/wbem/wscim/1/cim-schema/2/CIM_ResourceAllocationSettingData">
   <References><File ovf:id="file1" ovf:href="disk.vmdk"/></References>

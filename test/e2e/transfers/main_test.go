@@ -39,7 +39,7 @@ var stencil *platform.Platform
 // inProgress is the limit of imports and exports at a time.
 const inProgress = 3
 
-// domain is that of URLs outside of the cluster.
+// domain of URLs outside of the cluster.
 const domain = "exports.example.com"
 
 func TestMain(m *testing.M) {
@@ -75,7 +75,7 @@ func (s *shop) does(t *testing.T, stdin string, arguments ...string) string {
 	return harness.Must(t, stencil.Plane, s.owner, stdin, append(arguments, "-n", s.namespace)...).Stdout
 }
 
-// content is that of a disk of 256 MiB with data at a few places, so that most of it is a hole.
+// content of a disk of 256 MiB with data at a few places, so that most of it is a hole.
 func content(seed uint64) []byte {
 	disk := make([]byte, 64<<20)
 	random := rand.NewChaCha8([32]byte{byte(seed)})

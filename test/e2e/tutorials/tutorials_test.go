@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write what the commands print into the 
 // root is the checkout.
 const root = "../../.."
 
-// kubeconfigs are those of the demo, by the names of its users.
+// kubeconfigs of the demo, by the names of its users.
 var kubeconfigs map[string]string
 
 func TestMain(m *testing.M) { harness.Main(m, demo) }

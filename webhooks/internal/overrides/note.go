@@ -18,9 +18,9 @@ const MaxNote = 16 << 10
 
 // Reasons why a note does not hold a value.
 const (
-	// Secret is that of a value that contains a sensitive or a generated parameter.
+	// Secret of a value that contains a sensitive or a generated parameter.
 	Secret Reason = "Secret"
-	// TooLarge is that of a value that exceeds the size of a note.
+	// TooLarge of a value that exceeds the size of a note.
 	TooLarge Reason = "TooLarge"
 )
 

@@ -27,7 +27,7 @@ import (
 
 // environment is what every benchmark is given.
 type environment struct {
-	// root is that of the checkout.
+	// root of the checkout.
 	root string
 	// golden is the golden Fedora template.
 	golden *v1beta1.VirtualMachineTemplate
