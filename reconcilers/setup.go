@@ -145,7 +145,7 @@ func Setup(mgr manager.Manager, o Options) error {
 	if err := setupProofs(mgr, o, covered); err != nil {
 		return err
 	}
-	dependents, err := setupReadiness(mgr, o, checked.Unevaluated)
+	dependents, err := setupReadiness(mgr, o, checked.Unevaluated, covered)
 	if err != nil {
 		return err
 	}
@@ -251,9 +251,10 @@ func setupProofs(mgr manager.Manager, o Options, covered *coverage.Watch) error 
 }
 
 // setupReadiness adds the reconciler that reports whether templates are usable, and returns what they depend on.
-func setupReadiness(mgr manager.Manager, o Options, unevaluated func(*templatecache.Template) bool) (*readiness.Dependents, error) {
+func setupReadiness(mgr manager.Manager, o Options, unevaluated func(*templatecache.Template) bool, covered *coverage.Watch) (*readiness.Dependents, error) {
 	return readiness.SetupWithManager(mgr, readiness.Options{
 		Unevaluated: unevaluated,
+		Approvals:   covered,
 		Config:      mgr.GetConfig(),
 		Templates:   o.Templates,
 		Recorder:    mgr.GetEventRecorder("stencil-readiness"),

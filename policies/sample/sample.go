@@ -111,7 +111,7 @@ func plain(t Template, given map[string]string) (*VM, *Error) {
 
 // Outline renders the VM with every parameter that has no default left as ${NAME}, see template.Compiled.Outline. The result is the same every time.
 func Outline(t Template) (map[string]any, *Error) {
-	outlines, problem := outlines(t, 1)
+	outlines, problem := outlines(t, nil, 1)
 	if problem != nil {
 		return nil, problem
 	}
@@ -121,26 +121,33 @@ func Outline(t Template) (map[string]any, *Error) {
 // maximumOutlines bounds the values that [Outlines] inserts.
 const maximumOutlines = 64
 
-// Outlines returns Outline, and one VM for each further value that a required parameter without a default lists, with at most 64 in all. One parameter
-// differs from the first VM in each.
-func Outlines(t Template) ([]map[string]any, *Error) { return outlines(t, maximumOutlines) }
+// Outlines returns Outline, and one VM for each further value that a required parameter without a default can have: the values that its declaration lists,
+// or those in listed, by the name of the parameter. One parameter differs from the first VM in each; there are at most 64 in all.
+func Outlines(t Template, listed map[string][]string) ([]map[string]any, *Error) {
+	return outlines(t, listed, maximumOutlines)
+}
 
-func outlines(t Template, limit int) ([]map[string]any, *Error) {
+func outlines(t Template, listed map[string][]string, limit int) ([]map[string]any, *Error) {
 	compiled, err := t.Compiled()
 	if err != nil {
 		return nil, uncompiled(err)
 	}
-	values, _ := assume(compiled.Parameters(), "")
+	values, open := assume(compiled.Parameters(), "")
 	sets := []map[string]string{values}
-	for _, p := range compiled.Parameters() {
-		if _, assumed := values[p.Name]; !assumed || len(p.Enum) == 0 {
-			continue
-		}
-		for _, value := range p.Enum[1:] {
+	add := func(name string, further []string) {
+		for _, value := range further {
 			other := maps.Clone(values)
-			other[p.Name] = value
+			other[name] = value
 			sets = append(sets, other)
 		}
+	}
+	for _, p := range compiled.Parameters() {
+		if _, assumed := values[p.Name]; assumed && len(p.Enum) > 0 {
+			add(p.Name, p.Enum[1:])
+		}
+	}
+	for _, name := range open {
+		add(name, listed[name])
 	}
 	var all []map[string]any
 	for _, set := range sets[:min(limit, len(sets))] {
@@ -151,6 +158,12 @@ func outlines(t Template, limit int) ([]map[string]any, *Error) {
 		all = append(all, rendered.Object())
 	}
 	return all, nil
+}
+
+// Open returns the names of the required parameters that have neither a default nor a list of values.
+func Open(compiled *template.Compiled) []string {
+	_, open := assume(compiled.Parameters(), "")
+	return open
 }
 
 func uncompiled(err error) *Error {

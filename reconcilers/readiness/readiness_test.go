@@ -92,6 +92,7 @@ spec:
   - {name: IMAGE, required: true, enum: [fedora, debian, ubuntu]}
   - {name: SIZE, required: true, enum: [u1.small, u1.large]}
   - {name: OTHER, value: one, enum: [one, two]}
+  - {name: NETWORK, required: true, pattern: "[a-z]+"}
   virtualMachine:
     metadata: {name: "${NAME}"}
     spec:
@@ -100,8 +101,8 @@ spec:
       dataVolumeTemplates:
       - {metadata: {name: "${NAME}"}, spec: {sourceRef: {kind: DataSource, namespace: golden, name: "${IMAGE}-${OTHER}"}, storage: {}}}
       - {metadata: {name: "${NAME}-data"}, spec: {source: {pvc: {namespace: golden, name: base}}, storage: {}}}
-      template: {spec: {domain: {devices: {}}}}
-`)))
+      template: {spec: {domain: {devices: {}}, networks: [{name: storage, multus: {networkName: "${NETWORK}"}}]}}
+`)), map[string][]string{"NETWORK": {"blue", "red"}, "OTHER": {"two"}})
 	if problem != nil {
 		t.Fatal(problem.Message)
 	}
@@ -123,6 +124,9 @@ spec:
 		"volume ${NAME}: DataSource golden/debian-one NotFound",
 		"volume ${NAME}: DataSource golden/ubuntu-one NotFound",
 		"instance type: VirtualMachineClusterInstancetype u1.large NotFound",
+		"network storage: NetworkAttachmentDefinition golden/${NETWORK} Unknown",
+		"network storage: NetworkAttachmentDefinition golden/blue NotFound",
+		"network storage: NetworkAttachmentDefinition golden/red NotFound",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("sources (-want +got):\n%s", diff)

@@ -18,13 +18,16 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/internal/powers"
 	"github.com/vmstencil/stencil/policies/sample"
+	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
 	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 )
@@ -35,6 +38,13 @@ type Templates interface {
 	Len() int
 	Synced() bool
 	Listen(templatecache.Listener)
+}
+
+// Approvals are those of the cluster; coverage.Watch implements it.
+type Approvals interface {
+	Approvals(ctx context.Context) ([]coverage.Approval, error)
+	// ApprovalSource requests coverage.Cluster after changes.
+	ApprovalSource(delay time.Duration) source.Source
 }
 
 // Options are what a Reconciler needs.
@@ -58,6 +68,8 @@ type Options struct {
 	// External reports that KubeVirt's own template component serves the API: its controller writes the condition Ready, and its definition has
 	// conditions only.
 	External bool
+	// Approvals name values of parameters without a default; nil if none are read.
+	Approvals Approvals
 	// Clock provides the transition times of conditions. Default: the real clock.
 	Clock clock.WithTicker
 }
@@ -79,6 +91,10 @@ type Reconciler struct {
 	echoes map[types.NamespacedName]uint64
 	// denied are the generations of templates for whose writers something was denied.
 	denied map[types.NamespacedName]int64
+	// narrowed are the templates with sources for which values of approvals are checked, or may be.
+	narrowed map[types.NamespacedName]bool
+	// again requests a template.
+	again func(types.NamespacedName)
 	// decided are the conditions Ready that templates had before a check became necessary which is not made yet.
 	decided map[types.NamespacedName]metav1.Condition
 }
@@ -97,7 +113,7 @@ func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
 	}
 	return &Reconciler{
 		options: o, statuses: s, metrics: m, index: newIndex(), announcer: newAnnouncer(o.Recorder, m, o.Clock), echoes: map[types.NamespacedName]uint64{},
-		denied: map[types.NamespacedName]int64{}, decided: map[types.NamespacedName]metav1.Condition{},
+		denied: map[types.NamespacedName]int64{}, decided: map[types.NamespacedName]metav1.Condition{}, narrowed: map[types.NamespacedName]bool{},
 	}
 }
 
@@ -105,6 +121,10 @@ func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if !r.options.Templates.Synced() || !r.sources.Synced() {
 		return reconcile.Result{RequeueAfter: syncDelay}, nil
+	}
+	if request == coverage.Cluster {
+		r.approvalsChanged()
+		return reconcile.Result{}, nil
 	}
 	name := request.NamespacedName
 	t := r.options.Templates.Get(name.Namespace, name.Name)
@@ -166,7 +186,12 @@ func (r *Reconciler) gather(ctx context.Context, name types.NamespacedName, t *t
 		decided := stored != nil && stored.ObservedGeneration == t.Generation && !pending(stored)
 		o.unevaluated = !decided && r.options.Unevaluated(t)
 	}
-	if outlines, problem := sample.Outlines(t); problem != nil {
+	listed, err := r.listed(ctx, name, t)
+	if err != nil {
+		o.failed = err
+		return o, resolver.seen
+	}
+	if outlines, problem := sample.Outlines(t, listed); problem != nil {
 		o.unrendered = problem
 	} else {
 		depends := find(outlines[0], t.Namespace)
@@ -181,6 +206,50 @@ func (r *Reconciler) gather(ctx context.Context, name types.NamespacedName, t *t
 		o.dryRun = r.dryRuns.result(name, t, sizes(o.found))
 	}
 	return o, resolver.seen
+}
+
+// listed returns the values that approvals of the template list for its open parameters. Values of sensitive parameters appear in no status.
+func (r *Reconciler) listed(ctx context.Context, name types.NamespacedName, t *templatecache.Template) (map[string][]string, error) {
+	compiled, err := t.Compiled()
+	if err != nil || r.options.Approvals == nil {
+		return nil, nil //nolint:nilerr // The condition Valid reports the error.
+	}
+	open := sample.Open(compiled)
+	r.mutex.Lock()
+	if len(open) > 0 {
+		r.narrowed[name] = true
+	} else {
+		delete(r.narrowed, name)
+	}
+	r.mutex.Unlock()
+	if len(open) == 0 {
+		return nil, nil
+	}
+	approvals, err := r.options.Approvals.Approvals(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the approvals: %w", err)
+	}
+	listed := map[string][]string{}
+	for _, one := range approvals {
+		if approved, _ := one.Approves(approval.Template{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels(), Digest: compiled.Digest()}); !approved {
+			continue
+		}
+		for _, allowed := range approval.Values(one.Approval, compiled) {
+			if slices.Contains(open, allowed.Name) && !allowed.Sensitive {
+				listed[allowed.Name] = united(listed[allowed.Name], allowed.Enum)
+			}
+		}
+	}
+	return listed, nil
+}
+
+// approvalsChanged requests the templates whose sources depend on values that approvals list.
+func (r *Reconciler) approvalsChanged() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for name := range r.narrowed {
+		r.again(name)
+	}
 }
 
 // invalid returns why a template makes no VirtualMachine if no user gives a value: the template webhook rejects such a template.
@@ -351,6 +420,7 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	r.mutex.Lock()
 	delete(r.denied, name)
 	delete(r.decided, name)
+	delete(r.narrowed, name)
 	r.mutex.Unlock()
 	if r.dryRuns != nil {
 		r.dryRuns.forget(name)

@@ -35,6 +35,8 @@ const (
 	denialInterval = permission.DenyTTL + time.Second
 	// evaluationInterval is the time until the next check whether policies have been evaluated. No object changes if none applies.
 	evaluationInterval = 2 * time.Second
+	// approvalDelay combines changes of approvals in quick succession.
+	approvalDelay = time.Second
 	// The delays between attempts to write a status.
 	shortestRetry, longestRetry = time.Second, time.Minute
 	// sourceStartTimeout is the timeout for the sources of the controller to start; they wait for nothing.
@@ -61,6 +63,7 @@ func SetupWithManager(mgr manager.Manager, o Options) (*Dependents, error) {
 	}
 	r := newReconciler(o, apiServer{writer}, metrics)
 	queue := &requests{}
+	r.again = queue.add
 	found, err := sources.New(o.Config, mgr.GetLogger().WithName("readiness"), o.Populators, func(key sources.Key) {
 		for _, template := range r.index.of(key) {
 			queue.add(template)
@@ -111,6 +114,11 @@ func SetupWithManager(mgr manager.Manager, o Options) (*Dependents, error) {
 		return nil
 	})); err != nil {
 		return nil, fmt.Errorf("adding the templates to the controller of template readiness: %w", err)
+	}
+	if o.Approvals != nil {
+		if err := one.Watch(o.Approvals.ApprovalSource(approvalDelay)); err != nil {
+			return nil, fmt.Errorf("adding the approvals to the controller of template readiness: %w", err)
+		}
 	}
 	return &Dependents{r.index, func() bool { return o.Templates.Synced() && r.index.size() >= o.Templates.Len() }}, nil
 }

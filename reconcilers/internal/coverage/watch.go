@@ -86,11 +86,11 @@ func (w *Watch) NeedLeaderElection() bool { return true }
 // Snapshot returns the state of the watches. It returns an error before the first lists have arrived.
 func (w *Watch) Snapshot(ctx context.Context) (Snapshot, error) {
 	snapshot := Snapshot{cached: &w.selections}
-	approvals := &v1alpha1.TemplateApprovalList{}
-	// No caller changes the objects of the cache, and there may be thousands of namespaces.
-	if err := w.cache.List(ctx, approvals, client.UnsafeDisableDeepCopy); err != nil {
-		return snapshot, fmt.Errorf("listing the approvals: %w", err)
+	var err error
+	if snapshot.Approvals, err = w.Approvals(ctx); err != nil {
+		return snapshot, err
 	}
+	// No caller changes the objects of the cache, and there may be thousands of namespaces.
 	namespaces := &metav1.PartialObjectMetadataList{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 	if err := w.cache.List(ctx, namespaces, client.UnsafeDisableDeepCopy); err != nil {
@@ -106,9 +106,17 @@ func (w *Watch) Snapshot(ctx context.Context) (Snapshot, error) {
 			Terminating:     item.DeletionTimestamp != nil,
 		})
 	}
-	snapshot.Approvals = w.compile(approvals.Items)
 	slices.SortFunc(snapshot.Namespaces, func(a, b Namespace) int { return cmp.Compare(a.Name, b.Name) })
 	return snapshot, nil
+}
+
+// Approvals returns the approvals, sorted by name. It returns an error before the first list has arrived.
+func (w *Watch) Approvals(ctx context.Context) ([]Approval, error) {
+	approvals := &v1alpha1.TemplateApprovalList{}
+	if err := w.cache.List(ctx, approvals, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the approvals: %w", err)
+	}
+	return w.compile(approvals.Items), nil
 }
 
 // compile compiles approvals that are new or have changed. Compiling takes about a millisecond for each expression.
