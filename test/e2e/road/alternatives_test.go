@@ -26,13 +26,12 @@ template:
         disks: [{name: root, disk: {bus: virtio}, serial: A1}]
     networks: [{name: default, pod: {}}]
     volumes: [{name: root, containerDisk: {image: "registry.example/fedora:42"}}]
-`)))), "apply", "--namespace=golden", "-f", "-")
-	// Other packages on the shared plane list the templates of golden.
+`)))), "apply", "--namespace=road-golden", "-f", "-")
 	t.Cleanup(func() {
-		mustKubectl(t, nil, "", "delete", "virtualmachinetemplate", "alternatives", "--namespace=golden")
+		mustKubectl(t, nil, "", "delete", "virtualmachinetemplate", "alternatives", "--namespace=road-golden")
 	})
 	manifest := func(name, spec string) string {
-		return vm(name, "golden/alternatives", gen.Spec(spec))
+		return vm(name, "road-golden/alternatives", gen.Spec(spec))
 	}
 	// field returns a field of the instance, of the first item of a list.
 	field := func(vm *unstructured.Unstructured, path string) map[string]any {

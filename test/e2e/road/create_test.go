@@ -233,11 +233,11 @@ func TestATemplateInTheSameNamespaceNeedsNoNamespace(t *testing.T) {
 
 func TestATemplateInParentheses(t *testing.T) {
 	discard(t, "paren-1")
-	template := gen.Template("parentheses", gen.InNamespace("golden"), gen.Declares("NAME"), gen.Declares("CORES", "{value: '2'}"),
+	template := gen.Template("parentheses", gen.InNamespace("road-golden"), gen.Declares("NAME"), gen.Declares("CORES", "{value: '2'}"),
 		gen.Renders("paren-$(NAME)", gen.LeastSpec(), gen.Fields(`{spec: {template: {spec: {domain: {cpu: {cores: "$((CORES))"}}}, metadata: {annotations: {a: "${NAME}"}}}}}`)), gen.Spec("{syntax: Parentheses}"))
-	mustKubectl(t, nil, gen.Manifest(template), "create", "--namespace=golden", "-f", "-")
-	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "parentheses", "--namespace=golden") })
-	mustKubectl(t, ada, vm("paren-1", "golden/parentheses"), "create", "-f", "-")
+	mustKubectl(t, nil, gen.Manifest(template), "create", "--namespace=road-golden", "-f", "-")
+	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "parentheses", "--namespace=road-golden") })
+	mustKubectl(t, ada, vm("paren-1", "road-golden/parentheses"), "create", "-f", "-")
 	got := mustKubectl(t, nil, "", "get", "vm", "paren-1", "-o", "jsonpath={.spec.template.spec.domain.cpu.cores} {.spec.template.metadata.annotations.a}").Stdout
 	if got != "2 ${NAME}" {
 		t.Errorf("got %q", got)
@@ -246,9 +246,9 @@ func TestATemplateInParentheses(t *testing.T) {
 
 func TestATemplateAndItsFirstMachineArriveTogether(t *testing.T) {
 	discard(t, "twin")
-	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "together", "--namespace=golden") })
-	both := gen.Manifest(gen.Template("together", gen.InNamespace("golden"), gen.Renders("", gen.LeastSpec())),
-		gen.VM("twin", gen.InNamespace(namespaces.Of(t)), gen.FromTemplate("golden/together")))
+	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "together", "--namespace=road-golden") })
+	both := gen.Manifest(gen.Template("together", gen.InNamespace("road-golden"), gen.Renders("", gen.LeastSpec())),
+		gen.VM("twin", gen.InNamespace(namespaces.Of(t)), gen.FromTemplate("road-golden/together")))
 	// The manifests name their namespaces, so kubectl gets none here.
 	out, err := stencil.Plane.Kubectl(t.Context(), nil, both, "create", "-f", "-")
 	if err != nil || out.Code != 0 {

@@ -4,6 +4,7 @@ package road_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -34,6 +35,9 @@ var namespaces = harness.Namespaces{
 	Members: map[string]string{editors: "edit", kubevirtEditors: "kubevirt.io:edit"},
 }
 
+// roadGolden is the namespace of templates that several tests use: other packages on the shared plane list those of golden.
+const roadGolden = "road-golden"
+
 func TestMain(m *testing.M) { harness.Main(m, start) }
 
 func start(ctx context.Context) (stop func() error, err error) {
@@ -45,7 +49,8 @@ func start(ctx context.Context) (stop func() error, err error) {
 
 func prepare(ctx context.Context) error {
 	namespaces.Plane = stencil.Plane
-	if err := harness.Apply(ctx, stencil.Plane, "", stencil.Example("golden")); err != nil {
+	shelf := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q}}`, roadGolden)
+	if err := harness.Apply(ctx, stencil.Plane, shelf, stencil.Example("golden"), "-"); err != nil {
 		return err
 	}
 	for _, each := range []struct {
@@ -53,9 +58,9 @@ func prepare(ctx context.Context) error {
 		name      string
 		modifiers []gen.UserModifier
 	}{
-		{&ada, "ada", []gen.UserModifier{gen.Group(editors), gen.Role("golden", "view"), gen.UsesTemplates("golden")}},
+		{&ada, "ada", []gen.UserModifier{gen.Group(editors), gen.Role("golden", "view"), gen.UsesTemplates("golden"), gen.Role(roadGolden, "view"), gen.UsesTemplates(roadGolden)}},
 		{&bob, "bob", []gen.UserModifier{gen.Group(kubevirtEditors)}},
-		{&carl, "carl", []gen.UserModifier{gen.Group(editors), gen.UsesTemplates("golden")}},
+		{&carl, "carl", []gen.UserModifier{gen.Group(editors), gen.UsesTemplates("golden"), gen.UsesTemplates(roadGolden)}},
 	} {
 		var err error
 		if *each.user, err = gen.User(ctx, stencil.Plane, each.name, each.modifiers...); err != nil {

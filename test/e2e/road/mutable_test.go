@@ -45,8 +45,8 @@ template:
     - name: init
       cloudInitNoCloud: {userData: "role: ${TIER}", networkData: "token: ${TOKEN}"}
 `)))
-	mustKubectl(t, nil, gen.Manifest(template), "apply", "--namespace=golden", "-f", "-")
-	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "desk", "--namespace=golden", "--ignore-not-found") })
+	mustKubectl(t, nil, gen.Manifest(template), "apply", "--namespace=road-golden", "-f", "-")
+	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "desk", "--namespace=road-golden", "--ignore-not-found") })
 }
 
 // deskVM returns the manifest of a VM from desk with the values of parameters, NAME=VALUE.
@@ -59,7 +59,7 @@ func deskVM(name, spec string, parameters ...string) string {
 	if spec != "" {
 		modifiers = append(modifiers, gen.Spec(spec))
 	}
-	return vm(name, "golden/desk", modifiers...)
+	return vm(name, "road-golden/desk", modifiers...)
 }
 
 const parameterPrefix = "parameter.template.kubevirt.io/"
@@ -177,7 +177,7 @@ func TestMutableParameters(t *testing.T) {
 		discard(t, "desk-source", "desk-complete")
 		mustKubectl(t, ada, deskVM("desk-source", ""), "create", "-f", "-")
 		source := get(t, "desk-source")
-		complete := gen.VM("desk-complete", gen.FromTemplate("golden/desk"))
+		complete := gen.VM("desk-complete", gen.FromTemplate("road-golden/desk"))
 		complete.Object["spec"] = source.Object["spec"]
 		mustKubectl(t, ada, gen.Manifest(complete), "create", "-f", "-")
 		waitForController(t, "desk-complete")
@@ -201,7 +201,7 @@ func TestMutableParameters(t *testing.T) {
 			"no value of the list":              {ada, []string{"TIER=side"}, `metadata.annotations[parameter.template.kubevirt.io/TIER]: Unsupported value: "side": must be one of "front", "back"`},
 			"a parameter that is fixed":         {ada, []string{"SITE=south"}, "parameters of a stored VirtualMachine cannot be added, changed or removed: parameter.template.kubevirt.io/SITE; they are read only when the VirtualMachine is created, unless its template declares them as mutable then"},
 			"one of both kinds":                 {ada, []string{"CORES=4", "SITE=south"}, "cannot be added, changed or removed: parameter.template.kubevirt.io/SITE;"},
-			"a user without the verb use":       {bob, []string{"CORES=4"}, `"golden/desk" is forbidden: it does not exist or user "bob" may not use it; ask for verb "use"`},
+			"a user without the verb use":       {bob, []string{"CORES=4"}, `"road-golden/desk" is forbidden: it does not exist or user "bob" may not use it; ask for verb "use"`},
 		} {
 			t.Run(name, func(t *testing.T) {
 				arguments := []string{"annotate", "vm", "desk-refused", "--namespace=" + before.GetNamespace()}
@@ -214,9 +214,9 @@ func TestMutableParameters(t *testing.T) {
 				}
 			})
 		}
-		mustKubectl(t, nil, "", "patch", "vmt", "desk", "--namespace=golden", "--type=merge", "--patch", `{"spec":{"message":"new"}}`)
+		mustKubectl(t, nil, "", "patch", "vmt", "desk", "--namespace=road-golden", "--type=merge", "--patch", `{"spec":{"message":"new"}}`)
 		refused := kubectl(t, ada, "", "annotate", "vm", "desk-refused", parameterPrefix+"CORES=4")
-		if want := "metadata.annotations[parameter.template.kubevirt.io/CORES]: Forbidden: template golden/desk has changed since this VirtualMachine was rendered from it, so the fields that depend on the parameter are not known; edit spec itself, or create the VirtualMachine again"; refused.Code == 0 || !strings.Contains(refused.Stderr, want) {
+		if want := "metadata.annotations[parameter.template.kubevirt.io/CORES]: Forbidden: template road-golden/desk has changed since this VirtualMachine was rendered from it, so the fields that depend on the parameter are not known; edit spec itself, or create the VirtualMachine again"; refused.Code == 0 || !strings.Contains(refused.Stderr, want) {
 			t.Errorf("exit code %d: %s", refused.Code, refused.Stderr)
 		}
 		after := get(t, "desk-refused")
@@ -230,7 +230,7 @@ func TestMutableParameters(t *testing.T) {
 func TestMutableParametersAreApproved(t *testing.T) {
 	desk(t)
 	namespace := namespaces.Of(t)
-	mustKubectl(t, nil, gen.Manifest(gen.Approval(namespace, gen.Governs(namespace), gen.Approves("golden/desk"),
+	mustKubectl(t, nil, gen.Manifest(gen.Approval(namespace, gen.Governs(namespace), gen.Approves("road-golden/desk"),
 		gen.Spec("{parameters: [{name: CORES, maximum: 4}, {name: TIER, anyValue: true}], overrides: [spec.template.spec.domain.memory.guest]}"))), "create", "-f", "-")
 	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "templateapproval", namespace) })
 	mustKubectl(t, nil, "", "wait", "--for=condition=Active", "templateapproval/"+namespace, "--timeout=60s")
@@ -286,7 +286,7 @@ func TestMutableParametersAreApproved(t *testing.T) {
 	}
 	t.Run("a stored record cannot be forged at creation", func(t *testing.T) {
 		discard(t, "desk-forged")
-		mustKubectl(t, ada, vm("desk-forged", "golden/desk", gen.Annotation("template.kubevirt.io/rendered", `{"mutable":["SITE"]}`)), "create", "--namespace="+namespace, "-f", "-")
+		mustKubectl(t, ada, vm("desk-forged", "road-golden/desk", gen.Annotation("template.kubevirt.io/rendered", `{"mutable":["SITE"]}`)), "create", "--namespace="+namespace, "-f", "-")
 		refused := kubectl(t, ada, "", "annotate", "vm", "desk-forged", "--namespace="+namespace, parameterPrefix+"SITE=south")
 		if refused.Code == 0 || !strings.Contains(refused.Stderr, "cannot be added, changed or removed: parameter.template.kubevirt.io/SITE") {
 			t.Errorf("exit code %d: %s", refused.Code, refused.Stderr)

@@ -47,7 +47,7 @@ template:
     - name: init
       cloudInitNoCloud: {userData: "password: ${PASSWORD}", networkData: "token: ${TOKEN}"}
 `)), gen.Declares("NAME", "required: true"))
-	mustKubectl(t, nil, gen.Manifest(template), "apply", "--namespace=golden", "-f", "-")
+	mustKubectl(t, nil, gen.Manifest(template), "apply", "--namespace=road-golden", "-f", "-")
 }
 
 const (
@@ -88,7 +88,7 @@ func shopVM(name, overrides string) string {
 	if overrides != "" {
 		modifiers = append(modifiers, gen.Spec(overrides))
 	}
-	return vm(name, "golden/shop", modifiers...)
+	return vm(name, "road-golden/shop", modifiers...)
 }
 
 var freshNames atomic.Int32
@@ -180,7 +180,7 @@ func lookup(in any, path ...string) map[string]any {
 // TestARemovedOverrideIsTheTemplatesAgain goes through manifests with more and fewer overrides, with each client.
 func TestARemovedOverrideIsTheTemplatesAgain(t *testing.T) {
 	shop(t)
-	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "shop", "--namespace=golden", "--ignore-not-found") })
+	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "shop", "--namespace=road-golden", "--ignore-not-found") })
 	steps := []struct{ name, overrides string }{
 		{"without overrides", noOverrides}, {"with overrides", someOverrides}, {"with fewer", fewOverrides}, {"without them again", noOverrides},
 		{"with overrides again", someOverrides}, {"without them at last", noOverrides},
@@ -310,7 +310,7 @@ func TestARemovedOverrideIsTheTemplatesAgain(t *testing.T) {
 		discard(t, "shop-late")
 		mustKubectl(t, ada, shopVM("shop-late", someOverrides), "apply", "-f", "-")
 		waitForController(t, "shop-late")
-		mustKubectl(t, nil, "", "patch", "vmt", "shop", "--namespace=golden", "--type=json", "--patch", `[{"op":"replace","path":"/spec/virtualMachine/spec/template/spec/hostname","value":"new"}]`)
+		mustKubectl(t, nil, "", "patch", "vmt", "shop", "--namespace=road-golden", "--type=json", "--patch", `[{"op":"replace","path":"/spec/virtualMachine/spec/template/spec/hostname","value":"new"}]`)
 		mustKubectl(t, ada, shopVM("shop-late", noOverrides), "apply", "-f", "-")
 		if got := at(t, get(t, "shop-late"), "spec", "template", "spec", "hostname"); got != "shop" {
 			t.Errorf("the hostname is %v, not that of the template at the creation of the VM", got)
@@ -322,7 +322,7 @@ func TestARemovedOverrideIsTheTemplatesAgain(t *testing.T) {
 // TestAnOverrideOfASecretIsRemovedWhereItsValueIsKnown covers places with a sensitive and a generated value.
 func TestAnOverrideOfASecretIsRemovedWhereItsValueIsKnown(t *testing.T) {
 	shop(t)
-	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "shop", "--namespace=golden", "--ignore-not-found") })
+	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "shop", "--namespace=road-golden", "--ignore-not-found") })
 	for _, tc := range []struct {
 		name, overrides, place, why string
 	}{
@@ -344,7 +344,7 @@ func TestAnOverrideOfASecretIsRemovedWhereItsValueIsKnown(t *testing.T) {
 				t.Errorf("the annotation is %s, want %s", before.GetAnnotations()["template.kubevirt.io/overrides"], want)
 			}
 			refused := kubectl(t, ada, shopVM("shop-secret", noOverrides), "apply", "-f", "-")
-			want := tc.place + ": Forbidden: this override cannot be removed: the value of template golden/shop is not stored with the VirtualMachine, because " +
+			want := tc.place + ": Forbidden: this override cannot be removed: the value of template road-golden/shop is not stored with the VirtualMachine, because " +
 				tc.why + "; keep the field, or set it to the value that you want"
 			if refused.Code == 0 || !strings.Contains(refused.Stderr, want) {
 				t.Errorf("exit code %d: %s", refused.Code, refused.Stderr)
@@ -357,7 +357,7 @@ func TestAnOverrideOfASecretIsRemovedWhereItsValueIsKnown(t *testing.T) {
 		})
 	}
 	t.Run("where the VM shows it", func(t *testing.T) {
-		mustKubectl(t, nil, "", "patch", "vmt", "shop", "--namespace=golden", "--type=json", "--patch", `[{"op":"replace","path":"/spec/virtualMachine/spec/template/spec/hostname","value":"${TOKEN}"}]`)
+		mustKubectl(t, nil, "", "patch", "vmt", "shop", "--namespace=road-golden", "--type=json", "--patch", `[{"op":"replace","path":"/spec/virtualMachine/spec/template/spec/hostname","value":"${TOKEN}"}]`)
 		discard(t, "shop-shown")
 		mustKubectl(t, ada, shopVM("shop-shown", noOverrides), "apply", "-f", "-")
 		want := at(t, get(t, "shop-shown"), "spec", "template", "spec", "hostname")
@@ -367,7 +367,7 @@ func TestAnOverrideOfASecretIsRemovedWhereItsValueIsKnown(t *testing.T) {
 			t.Errorf("the hostname is %v, want %v; annotations %v", got, want, get(t, "shop-shown").GetAnnotations())
 		}
 		mustKubectl(t, ada, shopVM("shop-shown", "template:\n  spec:\n    hostname: mine\n"), "apply", "-f", "-")
-		mustKubectl(t, nil, "", "delete", "vmt", "shop", "--namespace=golden")
+		mustKubectl(t, nil, "", "delete", "vmt", "shop", "--namespace=road-golden")
 		harness.Eventually(t, "the manager knows that the template is gone", func() error {
 			refused := kubectl(t, ada, shopVM("shop-shown", noOverrides), "apply", "--dry-run=server", "-f", "-")
 			if !strings.Contains(refused.Stderr, "it contains a sensitive or a generated value, and the template has changed since, is gone, or you may not use it") {
