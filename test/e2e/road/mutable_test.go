@@ -46,7 +46,9 @@ template:
       cloudInitNoCloud: {userData: "role: ${TIER}", networkData: "token: ${TOKEN}"}
 `)))
 	mustKubectl(t, nil, gen.Manifest(template), "apply", "--namespace=road-golden", "-f", "-")
-	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "desk", "--namespace=road-golden", "--ignore-not-found") })
+	t.Cleanup(func() {
+		mustKubectl(t, nil, "", "delete", "vmt", "desk", "--namespace=road-golden", "--ignore-not-found")
+	})
 }
 
 // deskVM returns the manifest of a VM from desk with the values of parameters, NAME=VALUE.

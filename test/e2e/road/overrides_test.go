@@ -180,7 +180,9 @@ func lookup(in any, path ...string) map[string]any {
 // TestARemovedOverrideIsTheTemplatesAgain goes through manifests with more and fewer overrides, with each client.
 func TestARemovedOverrideIsTheTemplatesAgain(t *testing.T) {
 	shop(t)
-	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "shop", "--namespace=road-golden", "--ignore-not-found") })
+	t.Cleanup(func() {
+		mustKubectl(t, nil, "", "delete", "vmt", "shop", "--namespace=road-golden", "--ignore-not-found")
+	})
 	steps := []struct{ name, overrides string }{
 		{"without overrides", noOverrides}, {"with overrides", someOverrides}, {"with fewer", fewOverrides}, {"without them again", noOverrides},
 		{"with overrides again", someOverrides}, {"without them at last", noOverrides},
@@ -322,7 +324,9 @@ func TestARemovedOverrideIsTheTemplatesAgain(t *testing.T) {
 // TestAnOverrideOfASecretIsRemovedWhereItsValueIsKnown covers places with a sensitive and a generated value.
 func TestAnOverrideOfASecretIsRemovedWhereItsValueIsKnown(t *testing.T) {
 	shop(t)
-	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "shop", "--namespace=road-golden", "--ignore-not-found") })
+	t.Cleanup(func() {
+		mustKubectl(t, nil, "", "delete", "vmt", "shop", "--namespace=road-golden", "--ignore-not-found")
+	})
 	for _, tc := range []struct {
 		name, overrides, place, why string
 	}{
