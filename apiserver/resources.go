@@ -20,7 +20,7 @@ import (
 // resource is one of those of each version. Those without verbs support only create.
 type resource struct {
 	name, singular, subresource string
-	// verbs of a resource that is read, first that of the path.
+	// verbs of a resource that is read; the verb of the path is the first.
 	verbs []string
 	// kind of the request or the response, in the group of the API if group is the zero value.
 	kind           string

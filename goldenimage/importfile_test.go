@@ -17,7 +17,7 @@ const (
 	fileURL = "https://images.example/fedora.qcow2"
 )
 
-// fileState of a file whose DataSource was made.
+// fileState of a file that has a DataSource.
 func fileState(change func(*goldenimage.State)) goldenimage.State {
 	return state(func(s *goldenimage.State) {
 		s.Image.Spec.Source = v1alpha1.GoldenImageSource{HTTP: &v1alpha1.GoldenImageHTTP{URL: fileURL}}

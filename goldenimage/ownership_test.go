@@ -15,7 +15,7 @@ import (
 
 const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// state of an image whose source was checked, before anything was written.
+// state of an image after the check of its source and before the first write.
 func state(change func(*goldenimage.State)) goldenimage.State {
 	image := &v1alpha1.GoldenImage{ObjectMeta: metav1.ObjectMeta{Namespace: "golden", Name: "fedora", UID: "of-fedora", Generation: 1}}
 	image.Spec.Source.Registry = &v1alpha1.GoldenImageRegistry{URL: "quay.io/containerdisks/fedora"}

@@ -23,7 +23,7 @@ type Input struct {
 
 	digestOnce sync.Once
 	digest     string
-	// document of an input of which only a part was converted.
+	// document of an input that was converted in part.
 	document *Document
 }
 

@@ -88,7 +88,7 @@ type Options struct {
 	// VirtualMachines of such templates are denied.
 	ObjectKeys      *objectkeys.Cache
 	ObjectResources []string
-	// LentObjectResources of them of which templates may lend the right to create them.
+	// LentObjectResources are the resources that templates may lend the right to create.
 	LentObjectResources []string
 	// ObjectAccount is the username under which they are created.
 	ObjectAccount string

@@ -35,7 +35,7 @@ type Schema struct {
 	AdditionalProperties *bool             `json:"additionalProperties,omitempty"`
 }
 
-// Properties of an object, in the order in which a form shows them.
+// Properties of an object, in the order of a form.
 type Properties []Property
 
 // Property is a property of an object.

@@ -68,7 +68,7 @@ type options struct {
 	// objectKeys is the name of the Secret with the keys that encrypt them until then.
 	objectAccount   string
 	objectResources program.List
-	// lentObjectResources are those that templates may lend the right to create.
+	// lentObjectResources are the resources that templates may lend the right to create.
 	lentObjectResources program.List
 	objectKeys          string
 	// readinessDryRun enables trying templates in dry runs.

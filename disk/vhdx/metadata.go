@@ -32,7 +32,7 @@ var (
 	parentLocator  = newGUID("A8D35F2D-B30B-454D-ABF7-D3D84834AB0C")
 )
 
-// itemLengths of the items that are read, and of those that do not matter here.
+// itemLengths of all items, also of the ones that are not read.
 var itemLengths = map[guid]uint32{fileParameters: 8, diskSize: 8, logicalSector: 4, diskID: 16, physicalSector: 4}
 
 func readMetadata(file source.Source, r region) (metadata, error) {

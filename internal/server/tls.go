@@ -12,7 +12,7 @@ import (
 type TLS struct {
 	// MinVersion is the oldest version, at least tls.VersionTLS12.
 	MinVersion uint16
-	// CipherSuites of connections with TLS 1.2. Empty means those of Go.
+	// CipherSuites of connections with TLS 1.2. Empty means the default of Go.
 	CipherSuites []uint16
 }
 

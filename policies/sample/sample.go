@@ -122,7 +122,7 @@ func Outline(t Template) (map[string]any, *Error) {
 const maximumOutlines = 64
 
 // Outlines returns Outline, and one VM for each further value that a required parameter without a default can have: the values that its declaration lists,
-// or those in listed, by the name of the parameter. One parameter differs from the first VM in each; there are at most 64 in all.
+// or the values in listed, by the name of the parameter. One parameter differs from the first VM in each; there are at most 64 in all.
 func Outlines(t Template, listed map[string][]string) ([]map[string]any, *Error) {
 	return outlines(t, listed, maximumOutlines)
 }

@@ -66,7 +66,7 @@ type Reconciler struct {
 	disks     *disks.APIServer
 	lender    dynamic.Interface
 	templates *templatecache.Cache
-	// permissions of users, at the moment in which a disk is lent.
+	// permissions of users when a disk is lent.
 	permissions powers.Permissions
 	recorder    events.EventRecorder
 	results     *prometheus.CounterVec

@@ -16,7 +16,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
 )
 
-// fakeApprovals are those of a test.
+// fakeApprovals returns the approvals of a test, or an error.
 type fakeApprovals struct {
 	approvals []coverage.Approval
 	err       error

@@ -83,7 +83,7 @@ spec:
           - {sshPublicKey: {source: {secret: {secretName: keys}}, propagationMethod: {noCloud: {}}}}
 `
 
-// TestEveryListedValueOfAnOpenParameterIsChecked has a parameter without a default whose values are listed: each stands for other objects.
+// TestEveryListedValueOfAnOpenParameterIsChecked has parameters without a default. Each listed value names other objects.
 func TestEveryListedValueOfAnOpenParameterIsChecked(t *testing.T) {
 	outlines, problem := sample.Outlines(templatecache.Compile(vmt(t, "listed", `
 spec:

@@ -40,7 +40,7 @@ type Templates interface {
 	Listen(templatecache.Listener)
 }
 
-// Approvals are those of the cluster; coverage.Watch implements it.
+// Approvals returns the approvals of the cluster; coverage.Watch implements it.
 type Approvals interface {
 	Approvals(ctx context.Context) ([]coverage.Approval, error)
 	// ApprovalSource requests coverage.Cluster after changes.
@@ -91,9 +91,9 @@ type Reconciler struct {
 	echoes map[types.NamespacedName]uint64
 	// denied are the generations of templates for whose writers something was denied.
 	denied map[types.NamespacedName]int64
-	// narrowed are the templates with sources for which values of approvals are checked, or may be.
-	narrowed map[types.NamespacedName]bool
-	// again requests a template.
+	// open are the templates with open parameters: the values that approvals list decide about their sources.
+	open map[types.NamespacedName]bool
+	// again requests a template once more.
 	again func(types.NamespacedName)
 	// decided are the conditions Ready that templates had before a check became necessary which is not made yet.
 	decided map[types.NamespacedName]metav1.Condition
@@ -113,7 +113,7 @@ func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
 	}
 	return &Reconciler{
 		options: o, statuses: s, metrics: m, index: newIndex(), announcer: newAnnouncer(o.Recorder, m, o.Clock), echoes: map[types.NamespacedName]uint64{},
-		denied: map[types.NamespacedName]int64{}, decided: map[types.NamespacedName]metav1.Condition{}, narrowed: map[types.NamespacedName]bool{},
+		denied: map[types.NamespacedName]int64{}, decided: map[types.NamespacedName]metav1.Condition{}, open: map[types.NamespacedName]bool{},
 	}
 }
 
@@ -217,9 +217,9 @@ func (r *Reconciler) listed(ctx context.Context, name types.NamespacedName, t *t
 	open := sample.Open(compiled)
 	r.mutex.Lock()
 	if len(open) > 0 {
-		r.narrowed[name] = true
+		r.open[name] = true
 	} else {
-		delete(r.narrowed, name)
+		delete(r.open, name)
 	}
 	r.mutex.Unlock()
 	if len(open) == 0 {
@@ -247,7 +247,7 @@ func (r *Reconciler) listed(ctx context.Context, name types.NamespacedName, t *t
 func (r *Reconciler) approvalsChanged() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	for name := range r.narrowed {
+	for name := range r.open {
 		r.again(name)
 	}
 }
@@ -420,7 +420,7 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	r.mutex.Lock()
 	delete(r.denied, name)
 	delete(r.decided, name)
-	delete(r.narrowed, name)
+	delete(r.open, name)
 	r.mutex.Unlock()
 	if r.dryRuns != nil {
 		r.dryRuns.forget(name)

@@ -25,7 +25,7 @@ func (d *dependencies) add(other dependencies) {
 	d.networks = united(d.networks, other.networks)
 }
 
-// united returns a list with those of another that it does not have.
+// united appends the elements of another list that a list lacks.
 func united[T comparable](all, more []T) []T {
 	for _, one := range more {
 		if !slices.Contains(all, one) {

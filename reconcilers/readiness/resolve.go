@@ -233,7 +233,7 @@ func (r *resolver) survey(d dependencies) v1beta1.TemplateSources {
 	return found
 }
 
-// size returns the state of the instance types or preferences of which a VM has one: that of the worst.
+// size returns the instance type or preference in the worst state; a VM has one of them.
 func (r *resolver) size(all []reference) (worst *v1beta1.TemplateReference) {
 	for _, one := range all {
 		got := r.resolve(one).SourceStatus

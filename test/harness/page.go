@@ -18,11 +18,11 @@ import (
 	"github.com/vmstencil/stencil/test/product"
 )
 
-// Page runs the commands that a page of the documentation shows.
+// Page runs the commands on a page of the documentation.
 type Page struct {
 	// Folder is the working directory, with the folders of the repository that the commands name.
 	Folder string
-	// Environment returns the environment variables of a user, by the prompt; that of a prompt without a name is "".
+	// Environment returns the environment variables of the user whose name is before the prompt; "" is a prompt without a name.
 	Environment func(user string) []string
 	// Update repeats no command until it prints what the page shows. An output that differs only in what varies between runs, such as UIDs and ages,
 	// or in lines for which the page has "[...]", stays as it is on the page.
@@ -45,7 +45,7 @@ var (
 	first = regexp.MustCompile(`^<!-- first: ([a-z]*)\$ (.+) -->$`)
 )
 
-// Replay runs the commands in the blocks of console whose mark names the calling test, in their order, and returns the page with their present output.
+// Replay runs the console blocks that the mark assigns to the calling test, in order, and returns the page with the present output.
 func (p *Page) Replay(t *testing.T, content string) string {
 	t.Helper()
 	name, _, _ := strings.Cut(t.Name(), "/")
@@ -90,7 +90,7 @@ func (p *Page) block(t *testing.T, content string) string {
 	return text.String()
 }
 
-// shown is a command of a page with its output there.
+// shown is a command with its output on the page.
 type shown struct{ line, user, call, output string }
 
 func commands(block string) (all []shown) {
@@ -128,8 +128,8 @@ func ended(text string) string {
 	return text
 }
 
-// printed returns the output of a command. The cluster observes a change a moment after it is stored, so a command with another output than that of the
-// page is repeated, if that does no harm.
+// printed returns the output of a command. The cluster observes a change a moment after it is stored, so a command with another output than the page is
+// repeated if the repetition changes nothing.
 func (p *Page) printed(t *testing.T, command shown) string {
 	t.Helper()
 	p.Commands++
@@ -157,7 +157,7 @@ func (p *Page) printed(t *testing.T, command shown) string {
 
 var errDiffers = errors.New("it prints something else")
 
-// run returns what a command prints, without the warnings about images that this plane does not have. The page shows a failure as part of the text.
+// run returns the output of a command without the warnings about images that this plane lacks. The page shows a failure as part of the text.
 func (p *Page) run(t *testing.T, command shown) (string, error) {
 	t.Helper()
 	run := exec.CommandContext(t.Context(), "bash", "-c", command.call)
@@ -219,7 +219,7 @@ func scrub(text string) string {
 type Terminal struct {
 	// Folder is the working directory: it has the documentation, and commands may leave files.
 	Folder string
-	// programs is a folder with kubectl and stencilctl, home is that of the user.
+	// programs is a folder with kubectl, helm and stencilctl; home is the home directory of the user.
 	programs, home string
 }
 

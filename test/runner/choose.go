@@ -22,7 +22,7 @@ type history struct {
 	store  selection.Store
 	// packages of the suite by its calls, whose results are stored: an index of modules, and a folder.
 	packages []map[string]selection.Package
-	// budget returns the seconds that a package may take; nil if packages are not ordered.
+	// budget returns the seconds that a package may take. choose needs it.
 	budget func(folder string) float64
 }
 
@@ -142,7 +142,7 @@ func (h *history) choose(ctx context.Context, name string, wanted suite, tools [
 
 // seconds returns how long a package took, or else half of what it may take: budgets have room for a slow machine.
 func (h *history) seconds(call int, folder string) float64 {
-	if took := h.record.Passed[h.packages[call][folder].Key].Seconds; took > 0 || h.budget == nil {
+	if took := h.record.Passed[h.packages[call][folder].Key].Seconds; took > 0 {
 		return took
 	}
 	return h.budget(folder) / 2

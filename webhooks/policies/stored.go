@@ -63,7 +63,7 @@ type sample struct {
 	// evaluated is the number of VirtualMachines that the policy selects and that were evaluated; all is true if there are no others.
 	evaluated int
 	all       bool
-	// effect of the policy on those that violate it, and found are those of them on which the active version has less, as NAMESPACE/NAME.
+	// effect of the policy on the VMs that violate it; found are the VMs on which the active version has less, as NAMESPACE/NAME.
 	effect effect
 	found  []string
 	// unknown is the number of those that violate it, perhaps because of the time or the user of a request: stored objects have none.

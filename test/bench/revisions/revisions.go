@@ -41,7 +41,7 @@ type Options struct {
 // Result is what Run has measured.
 type Result struct {
 	options Options
-	// bare and equal of the client, with plain objects and with objects like those of the manager.
+	// bare and equal of the client, with plain objects and with objects like the ones of the manager.
 	bare, equal, migration cost
 	// memory of the manager at the end.
 	memory machine.Memory

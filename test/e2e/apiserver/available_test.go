@@ -95,7 +95,7 @@ func (m market) list(t *testing.T, as *controlplane.User, namespace, host string
 	return found, nil
 }
 
-// names of the templates of a list, with those that are allowed marked.
+// names of the templates of a list; allowed ones are marked.
 func names(found map[string]v1beta1.AvailableTemplate) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(found)) {

@@ -35,7 +35,7 @@ var namespaces = harness.Namespaces{
 	Members: map[string]string{editors: "edit", kubevirtEditors: "kubevirt.io:edit"},
 }
 
-// roadGolden is the namespace of templates that several tests use: other packages on the shared plane list those of golden.
+// roadGolden is the namespace of the templates of these tests: other packages on the shared plane list the namespace golden.
 const roadGolden = "road-golden"
 
 func TestMain(m *testing.M) { harness.Main(m, start) }

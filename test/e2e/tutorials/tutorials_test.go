@@ -42,7 +42,7 @@ func TestPages(t *testing.T) {
 	replay(t, "README.md", "docs/concepts.md", "docs/vm-contract.md", "docs/objects.md", "docs/installation.md", "docs/approvals.md")
 }
 
-// replay runs the commands of pages, and compares what is printed with the page.
+// replay runs the commands of pages, and compares their output with the page.
 func replay(t *testing.T, pages ...string) {
 	product.Depend()
 	shell := harness.Shell(t, root)
