@@ -18,12 +18,7 @@ const deadURL = "https://localhost:1"
 
 // shared has a controller manager, which aggregates ClusterRoles, creates the Pods of a Deployment and type-checks policies. It has the definition of
 // VirtualMachine, but no KubeVirt: KubeVirt's webhooks would answer before the chart's.
-var shared = controlplane.Shared{
-	Options: controlplane.Options{ControllerManager: true},
-	Prepare: func(ctx context.Context, plane *controlplane.Plane) error {
-		return plane.InstallVirtualizationCRDs(ctx)
-	},
-}
+var shared = controlplane.Shared{Options: controlplane.Options{VirtualizationCRDs: true, ControllerManager: true}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 

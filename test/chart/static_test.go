@@ -47,10 +47,7 @@ plugins:
     kind: ValidatingAdmissionPolicyConfiguration
     staticManifestsDir: %q
 `, manifests))
-	plane := controlplane.StartFor(t, controlplane.Options{APIServerArgs: []string{"--admission-control-config-file=" + configuration}})
-	if err := plane.InstallVirtualizationCRDs(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	plane := controlplane.StartFor(t, controlplane.Options{VirtualizationCRDs: true, APIServerArgs: []string{"--admission-control-config-file=" + configuration}})
 	const namespaces = `
 apiVersion: v1
 kind: Namespace

@@ -17,6 +17,8 @@ const (
 	cdi               component = "CDI"
 	// virtualizationCRDs of KubeVirt, which a plane may have without KubeVirt.
 	virtualizationCRDs component = "the CRDs of KubeVirt"
+	// kubeVirtPermissions are KubeVirt's roles and accounts.
+	kubeVirtPermissions component = "the permissions of KubeVirt"
 )
 
 // componentTools are the names of the tools that each component needs.
@@ -34,9 +36,11 @@ func (o Options) Tools() []string {
 	}
 	if o.KubeVirt {
 		names = append(names, componentTools[kubeVirt]...)
-		if !o.CDI && !o.CDILater {
-			names = append(names, "cdi-crds")
-		}
+	} else if o.VirtualizationCRDs {
+		names = append(names, "kubevirt-crds")
+	}
+	if (o.KubeVirt || o.VirtualizationCRDs) && !o.CDI && !o.CDILater {
+		names = append(names, "cdi-crds")
 	}
 	if o.CDI {
 		names = append(names, componentTools[cdi]...)

@@ -55,13 +55,10 @@ func (p *Plane) EtcdData() string { return p.folder.file("etcd") }
 // Stored returns what etcd has at the keys that begin with a prefix, such as /registry/pods/default/: the bytes of objects as the API server has
 // written them, by key.
 func (p *Plane) Stored(ctx context.Context, prefix string) (map[string][]byte, error) {
-	// All keys below the first one that does not begin with the prefix.
-	end := []byte(prefix)
-	end[len(end)-1]++
 	var found struct {
 		KVs []struct{ Key, Value []byte } `json:"kvs"`
 	}
-	if err := p.askEtcd(ctx, "range", map[string][]byte{"key": []byte(prefix), "range_end": end}, &found); err != nil {
+	if err := p.askEtcd(ctx, "range", map[string][]byte{"key": []byte(prefix), "range_end": after(prefix)}, &found); err != nil {
 		return nil, fmt.Errorf("reading from etcd: %w", err)
 	}
 	all := map[string][]byte{}
@@ -69,6 +66,13 @@ func (p *Plane) Stored(ctx context.Context, prefix string) (map[string][]byte, e
 		all[string(each.Key)] = each.Value
 	}
 	return all, nil
+}
+
+// after returns the first key after all that begin with a prefix.
+func after(prefix string) []byte {
+	end := []byte(prefix)
+	end[len(end)-1]++
+	return end
 }
 
 // Store replaces what etcd has at a key, as if the API server had stored it: no admission sees it. Tests make objects with it that an older

@@ -56,7 +56,12 @@ func (p *Plane) startKubeVirt(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("making a client of the API server: %w", err)
 	}
-	if err := p.prepareKubeVirt(ctx, client, manifests); err != nil {
+	if !p.has(kubeVirtPermissions) {
+		if err := p.permitKubeVirt(ctx, client); err != nil {
+			return err
+		}
+	}
+	if err := p.configureKubeVirt(ctx, client); err != nil {
 		return err
 	}
 	controller := make(chan error, 1)
@@ -71,8 +76,12 @@ func (p *Plane) startKubeVirt(ctx context.Context) error {
 	return p.awaitKubeVirt(ctx, client)
 }
 
-// prepareKubeVirt creates what KubeVirt's processes read when they start.
-func (p *Plane) prepareKubeVirt(ctx context.Context, client dynamic.Interface, manifests *manifests) error {
+// permitKubeVirt creates the namespace of KubeVirt, and its permissions.
+func (p *Plane) permitKubeVirt(ctx context.Context, client dynamic.Interface) error {
+	manifests, err := p.manifests(ctx, "kubevirt-manifests")
+	if err != nil {
+		return err
+	}
 	namespace := object("v1", "Namespace", "", kubevirtNamespace, nil)
 	if err := create(ctx, client, namespace); err != nil {
 		return err
@@ -82,6 +91,12 @@ func (p *Plane) prepareKubeVirt(ctx context.Context, client dynamic.Interface, m
 			return err
 		}
 	}
+	p.mark(kubeVirtPermissions)
+	return nil
+}
+
+// configureKubeVirt creates what KubeVirt's processes read when they start.
+func (p *Plane) configureKubeVirt(ctx context.Context, client dynamic.Interface) error {
 	authorities := map[string]any{"data": map[string]any{"ca-bundle": string(p.servers.pem)}}
 	if err := create(ctx, client,
 		object("v1", "ConfigMap", kubevirtNamespace, "kubevirt-ca", authorities),

@@ -13,7 +13,6 @@ import (
 // shared is the plane of every test here that does not need one of its own.
 var shared = Shared{
 	Options: Options{KubeVirt: true, ControllerManager: true, CDI: true},
-	Prepare: func(ctx context.Context, plane *Plane) error { return plane.InstallCatalogue(ctx) },
 }
 
 // abandonVariable makes the test binary the process of TestNothingOutlivesAKilledOwner instead of running tests.

@@ -22,8 +22,11 @@ import (
 
 // Options are the components of a plane. The zero value is an API server with its etcd.
 type Options struct {
-	// KubeVirt adds KubeVirt: its and CDI's CRDs, virt-api with its webhooks and aggregated API, and virt-controller.
+	// KubeVirt adds KubeVirt: its and CDI's CRDs, its instance types and preferences, virt-api with its webhooks and aggregated API, and virt-controller.
 	KubeVirt bool
+
+	// VirtualizationCRDs adds the CRDs of KubeVirt and CDI without either of them, as InstallVirtualizationCRDs does on a running plane.
+	VirtualizationCRDs bool
 
 	// ControllerManager adds kube-controller-manager: service accounts, garbage collection, namespace deletion, ReplicaSets, and
 	// the aggregation that gives the ClusterRoles admin, edit and view their rules.
@@ -145,20 +148,25 @@ func Start(ctx context.Context, options Options) (*Plane, error) {
 func (p *Plane) start(ctx context.Context) error {
 	ctx, cancel := deadline.WithTimeout(ctx, "the control plane is ready", startLimit)
 	defer cancel()
+	prepared, err := p.begin(ctx)
+	if err != nil {
+		return err
+	}
 	if err := p.startEtcd(ctx, p.tools["etcd"]); err != nil {
 		return err
 	}
 	if err := p.startAPIServer(ctx, p.tools["kube-apiserver"]); err != nil {
 		return err
 	}
+	install := p.prepare
+	if prepared {
+		install = p.awaitPrepared
+	}
+	if err := install(ctx); err != nil {
+		return err
+	}
 	if p.options.ControllerManager {
 		if err := p.startControllerManager(); err != nil {
-			return err
-		}
-	}
-	if p.options.CDI {
-		// Before KubeVirt, which checks only once for what is installed.
-		if err := p.installCDICRDs(ctx); err != nil {
 			return err
 		}
 	}

@@ -28,8 +28,8 @@ func TestTools(t *testing.T) {
 		wantErr     []string
 	}{
 		"an unknown tool is an error that lists the known ones": {
-			tools:   []string{"kube-scheduler"},
-			wantErr: []string{"kube-scheduler", "kube-apiserver"},
+			tools:   []string{"kube-nothing"},
+			wantErr: []string{"kube-nothing", "kube-apiserver"},
 		},
 		"a file in STENCIL_ASSETS replaces the tool of its name, and no Go is needed": {
 			environment: map[string]string{"STENCIL_ASSETS": assets, "PATH": "/usr/bin:/bin"},

@@ -68,20 +68,13 @@ type Container func(ctx context.Context, plane *controlplane.Plane, program mana
 func (o Options) plane() controlplane.Options {
 	return controlplane.Options{
 		KubeVirt: o.KubeVirt, ControllerManager: o.ControllerManager, CDI: o.CDI, CDILater: o.CDILater,
-		AuditPolicy: o.AuditPolicy, Log: o.Log, Services: o.Transfers,
+		VirtualizationCRDs: true, AuditPolicy: o.AuditPolicy, Log: o.Log, Services: o.Transfers,
 	}
 }
 
 // Tools returns the names of the tools that Start needs, for a caller that builds them before.
 func (o Options) Tools() []string {
-	names := append(o.plane().Tools(), "kubectls", "helm")
-	if !o.KubeVirt {
-		names = append(names, "kubevirt-crds")
-		if !o.CDI && !o.CDILater {
-			names = append(names, "cdi-crds")
-		}
-	}
-	return names
+	return append(o.plane().Tools(), "kubectls", "helm")
 }
 
 // Platform is a running cluster with Stencil.
@@ -140,14 +133,6 @@ func Start(ctx context.Context, options Options) (*Platform, error) {
 func (p *Platform) start() error {
 	address, err := p.shared(&p.service)
 	if err != nil {
-		return err
-	}
-	if p.options.KubeVirt {
-		p.say("installing instance types and preferences")
-		if err := p.Plane.InstallCatalogue(p.ctx); err != nil {
-			return err
-		}
-	} else if err := p.Plane.InstallVirtualizationCRDs(p.ctx); err != nil {
 		return err
 	}
 	if p.options.BeforeInstall != nil {

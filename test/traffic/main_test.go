@@ -1,7 +1,6 @@
 package traffic_test
 
 import (
-	"context"
 	"os"
 	"testing"
 
@@ -10,11 +9,7 @@ import (
 )
 
 // shared is a plane with the definitions of KubeVirt and without KubeVirt.
-var shared = controlplane.Shared{
-	Prepare: func(ctx context.Context, plane *controlplane.Plane) error {
-		return plane.InstallVirtualizationCRDs(ctx)
-	},
-}
+var shared = controlplane.Shared{Options: controlplane.Options{VirtualizationCRDs: true}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 

@@ -75,10 +75,7 @@ func TestADenialOfAPolicyIsNoOutage(t *testing.T) {
 }
 
 func TestARestartIsNoDenial(t *testing.T) {
-	plane := controlplane.StartFor(t, controlplane.Options{})
-	if err := plane.InstallVirtualizationCRDs(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	plane := controlplane.StartFor(t, controlplane.Options{VirtualizationCRDs: true})
 	for _, tc := range []struct {
 		name    string
 		restart func(context.Context) error

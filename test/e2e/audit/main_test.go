@@ -23,7 +23,7 @@ import (
 // shared is a plane with the chart installed, and no manager. Stencil's webhook configurations are deleted, so that a test can store VirtualMachines
 // that a webhook would deny.
 var (
-	shared = controlplane.Shared{Prepare: prepare}
+	shared = controlplane.Shared{Options: controlplane.Options{VirtualizationCRDs: true}, Prepare: prepare}
 	// owner owns templates and VirtualMachines in the namespaces of the tests.
 	owner *controlplane.User
 )
@@ -35,9 +35,6 @@ func TestMain(m *testing.M) {
 }
 
 func prepare(ctx context.Context, plane *controlplane.Plane) error {
-	if err := plane.InstallVirtualizationCRDs(ctx); err != nil {
-		return err
-	}
 	if err := install.Chart(ctx, plane, install.Options{}); err != nil {
 		return err
 	}

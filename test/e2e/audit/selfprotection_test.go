@@ -24,10 +24,7 @@ const seconds = 20 * time.Second
 func guarded(t *testing.T, policies string) *controlplane.Plane {
 	t.Helper()
 	// The controller manager runs the garbage collector.
-	plane := controlplane.StartFor(t, controlplane.Options{ControllerManager: true})
-	if err := plane.InstallVirtualizationCRDs(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	plane := controlplane.StartFor(t, controlplane.Options{VirtualizationCRDs: true, ControllerManager: true})
 	if err := install.Chart(t.Context(), plane, protecting(policies)); err != nil {
 		t.Fatal(err)
 	}

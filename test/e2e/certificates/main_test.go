@@ -23,7 +23,7 @@ const (
 )
 
 var (
-	shared = controlplane.Shared{Prepare: prepare}
+	shared = controlplane.Shared{Options: controlplane.Options{VirtualizationCRDs: true}, Prepare: prepare}
 	// service is the Service that the API server calls; the release is installed with its URL.
 	service *manager.Service
 	release install.Options
@@ -57,9 +57,6 @@ func run(m *testing.M) int {
 
 func prepare(ctx context.Context, plane *controlplane.Plane) error {
 	var err error
-	if err := plane.InstallVirtualizationCRDs(ctx); err != nil {
-		return err
-	}
 	if service, err = manager.NewService(ctx); err != nil {
 		return err
 	}

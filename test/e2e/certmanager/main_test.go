@@ -21,16 +21,11 @@ import (
 	"github.com/vmstencil/stencil/test/manager"
 )
 
-var shared = controlplane.Shared{Prepare: prepare}
+var shared = controlplane.Shared{Options: controlplane.Options{VirtualizationCRDs: true}, Prepare: func(ctx context.Context, plane *controlplane.Plane) error {
+	return plane.StartCertManager(ctx)
+}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
-
-func prepare(ctx context.Context, plane *controlplane.Plane) error {
-	if err := plane.InstallVirtualizationCRDs(ctx); err != nil {
-		return err
-	}
-	return plane.StartCertManager(ctx)
-}
 
 // server is one of Stencil's servers, outside the cluster.
 type server struct {

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	shared = controlplane.Shared{Prepare: prepare}
+	shared = controlplane.Shared{Options: controlplane.Options{VirtualizationCRDs: true}, Prepare: prepare}
 	// binary is stencilctl.
 	binary string
 )
@@ -25,9 +25,6 @@ func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 // prepare installs the kinds that policies select. No webhook evaluates what the tests store.
 func prepare(ctx context.Context, plane *controlplane.Plane) (err error) {
 	if binary, err = stencilctl.Binary(ctx); err != nil {
-		return err
-	}
-	if err := plane.InstallVirtualizationCRDs(ctx); err != nil {
 		return err
 	}
 	definitions, err := controlplane.ReadCRDs("../../../charts/stencil/files/crds")

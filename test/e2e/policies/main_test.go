@@ -26,7 +26,7 @@ import (
 const controllerName = "system:serviceaccount:kubevirt:kubevirt-controller"
 
 var (
-	shared = controlplane.Shared{Prepare: prepare}
+	shared = controlplane.Shared{Options: controlplane.Options{VirtualizationCRDs: true}, Prepare: prepare}
 	// stencil is the release on the shared plane.
 	stencil *release
 
@@ -53,7 +53,7 @@ func run(m *testing.M) int {
 }
 
 func prepare(ctx context.Context, plane *controlplane.Plane) (err error) {
-	if err := errors.Join(plane.InstallVirtualizationCRDs(ctx), plane.InstallImports(ctx)); err != nil {
+	if err := plane.InstallImports(ctx); err != nil {
 		return err
 	}
 	if stencil, err = installRelease(ctx, plane); err != nil {

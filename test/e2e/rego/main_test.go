@@ -45,10 +45,7 @@ func TestMain(m *testing.M) {
 
 func (c *cluster) start(ctx context.Context) (err error) {
 	c.ctx = ctx
-	if c.Plane, err = controlplane.Start(ctx, controlplane.Options{Log: os.Stderr}); err != nil {
-		return err
-	}
-	if err := c.InstallVirtualizationCRDs(ctx); err != nil {
+	if c.Plane, err = controlplane.Start(ctx, controlplane.Options{VirtualizationCRDs: true, Log: os.Stderr}); err != nil {
 		return err
 	}
 	if c.service, err = manager.NewService(ctx); err != nil {

@@ -114,7 +114,7 @@ func leavesAChangedCopy(t *testing.T) {
 func withoutKubeVirt(t *testing.T) {
 	t.Helper()
 	before, beforeApps, beforeObjects := plane, apps, objects
-	p, err := controlplane.Start(background(t), controlplane.Options{ControllerManager: true, Log: os.Stderr})
+	p, err := controlplane.Start(background(t), controlplane.Options{VirtualizationCRDs: true, ControllerManager: true, Log: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,9 +124,6 @@ func withoutKubeVirt(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := p.InstallVirtualizationCRDs(background(t)); err != nil {
-		t.Fatal(err)
-	}
 	if err := use(background(t), p); err != nil {
 		t.Fatal(err)
 	}

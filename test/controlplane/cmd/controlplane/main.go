@@ -17,20 +17,19 @@ import (
 
 func main() {
 	var options controlplane.Options
-	var crds bool
 	flag.BoolVar(&options.KubeVirt, "kubevirt", false, "run KubeVirt's virt-api and virt-controller, and install its CRDs and CDI's")
 	flag.BoolVar(&options.ControllerManager, "controller-manager", false, "run kube-controller-manager")
 	flag.BoolVar(&options.CDI, "cdi", false, "run CDI with a CSI driver that is played; needs -controller-manager")
 	flag.StringVar(&options.Dir, "dir", "", "keep data, certificates and logs in this empty folder (default a temporary one)")
-	flag.BoolVar(&crds, "crds", false, "install the CRDs of KubeVirt and CDI without running KubeVirt")
+	flag.BoolVar(&options.VirtualizationCRDs, "crds", false, "install the CRDs of KubeVirt and CDI without running KubeVirt")
 	flag.Parse()
-	if err := run(options, crds); err != nil {
+	if err := run(options); err != nil {
 		fmt.Fprintln(os.Stderr, "controlplane:", err)
 		os.Exit(1)
 	}
 }
 
-func run(options controlplane.Options, crds bool) (err error) {
+func run(options controlplane.Options) (err error) {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	plane, err := controlplane.Start(ctx, options)
@@ -38,11 +37,6 @@ func run(options controlplane.Options, crds bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, plane.Stop()) }()
-	if crds && !options.KubeVirt {
-		if err := plane.InstallVirtualizationCRDs(ctx); err != nil {
-			return err
-		}
-	}
 	fmt.Printf("export KUBECONFIG=%s\n", plane.Kubeconfig())
 	fmt.Fprintf(os.Stderr, "Logs are in %s/logs. Ctrl-C ends it.\n", plane.Dir())
 	<-ctx.Done()
