@@ -204,7 +204,7 @@ func (p *Plane) keep(ctx context.Context, to string) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	// In two steps, so that nobody finds a part.
+	// In two steps, so that no other process finds a part.
 	part := to + ".part"
 	if err := os.RemoveAll(part); err != nil {
 		return err
