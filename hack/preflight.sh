@@ -58,6 +58,9 @@ for each in "$@"; do
 		[[ -x /usr/lib/cni/ptp ]] || lacks "the CNI plugins in /usr/lib/cni" containernetworking-plugins
 		PATH=$PATH:/usr/sbin:/sbin have nft || lacks nft nftables
 		PATH=$PATH:/usr/sbin:/sbin have ip || lacks ip iproute2
+		PATH=$PATH:/usr/sbin:/sbin have mkfs.ext4 || lacks mkfs.ext4 e2fsprogs
+		PATH=$PATH:/usr/sbin:/sbin have fsfreeze || lacks fsfreeze util-linux
+		PATH=$PATH:/usr/sbin:/sbin have losetup || lacks losetup mount
 		[[ -e /usr/include/libvirt/libvirt.h ]] || lacks "the headers of libvirt" libvirt-dev pkg-config
 		have debootstrap || lacks debootstrap debootstrap
 		have apt-get || lacks apt-get

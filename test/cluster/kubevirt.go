@@ -95,15 +95,20 @@ func available(ctx context.Context, client dynamic.Interface) error {
 	if err != nil {
 		return err
 	}
+	return hasCondition(object, "Available")
+}
+
+// hasCondition returns an error if a condition of an object is not true.
+func hasCondition(object *unstructured.Unstructured, name string) error {
 	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
 	if err != nil {
 		return err
 	}
 	for _, each := range conditions {
 		condition, _ := each.(map[string]any)
-		if condition["type"] == "Available" && condition["status"] == "True" {
+		if condition["type"] == name && condition["status"] == "True" {
 			return nil
 		}
 	}
-	return fmt.Errorf("the conditions of KubeVirt are %v", conditions)
+	return fmt.Errorf("the conditions of %s are %v", object.GetKind(), conditions)
 }

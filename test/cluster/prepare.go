@@ -17,18 +17,17 @@ import (
 	"github.com/vmstencil/stencil/test/cluster/image"
 	"github.com/vmstencil/stencil/test/cluster/node"
 	"github.com/vmstencil/stencil/test/controlplane"
-	"github.com/vmstencil/stencil/test/product"
 )
 
-// The release of Debian, and its packages, that the images of KubeVirt have.
+// The release of Debian, and its packages, that the images of KubeVirt and CDI have.
 const (
 	debian         = "bookworm"
-	debianPackages = "libvirt-daemon,libvirt-daemon-driver-qemu,libvirt-clients,qemu-system-x86,qemu-utils,seabios,nftables,passt,iproute2,xorriso,ca-certificates"
+	debianPackages = "libvirt-daemon,libvirt-daemon-driver-qemu,libvirt-clients,qemu-system-x86,qemu-utils,seabios,nftables,passt,nbdkit,iproute2,xorriso,ca-certificates"
 )
 
 // prepare builds the tools and the images that are missing, and returns the folders of the images.
 func prepare(ctx context.Context, log io.Writer) ([]string, error) {
-	names := slices.Concat(node.Tools, node.Config{}.PlaneOptions().Tools(), image.Programs(), []string{"kubectls", "helm", "kubevirt-operator", "virt-operator-deployment"})
+	names := slices.Concat(node.Tools, node.Config{}.PlaneOptions().Tools(), image.Programs(), image.CDIPrograms(), []string{"cdi-operator-objects", "kubectls", "helm", "kubevirt-operator", "virt-operator-deployment"})
 	tools, err := controlplane.Tools(ctx, names...)
 	if err != nil {
 		return nil, err
@@ -43,7 +42,7 @@ func prepare(ctx context.Context, log io.Writer) ([]string, error) {
 	}
 	programs := map[string]string{}
 	inputs := []string{builder, debian, debianPackages}
-	for _, name := range image.Programs() {
+	for _, name := range slices.Concat(image.Programs(), image.CDIPrograms()) {
 		programs[name] = tools[name]
 		inputs = append(inputs, filepath.Base(tools[name]))
 	}
@@ -52,7 +51,7 @@ func prepare(ctx context.Context, log io.Writer) ([]string, error) {
 	if _, err := os.Stat(store); err == nil {
 		return []string{store}, nil
 	}
-	fmt.Fprintln(log, "making the images of KubeVirt, once")
+	fmt.Fprintln(log, "making the images of KubeVirt and CDI, once")
 	return []string{store}, makeImages(ctx, cache, store, programs)
 }
 
@@ -70,7 +69,7 @@ func cacheFolder() (string, error) {
 	return folder, os.MkdirAll(folder, 0o755)
 }
 
-// makeImages writes the images of KubeVirt, and the one that holds pods, to a store.
+// makeImages writes the images of KubeVirt and CDI, and the one that holds pods, to a store.
 func makeImages(ctx context.Context, cache, store string, programs map[string]string) (err error) {
 	folder, err := os.MkdirTemp(cache, "build-")
 	if err != nil {
@@ -81,14 +80,26 @@ func makeImages(ctx context.Context, cache, store string, programs map[string]st
 	if err != nil {
 		return err
 	}
-	source, err := kubevirtSource(ctx)
+	base, err := image.NewLayer(filepath.Join(folder, "debian.tar"), root)
 	if err != nil {
 		return err
 	}
-	images, err := image.KubeVirt{Version: controlplane.KubeVirt18.Version, Source: source, Programs: programs, Root: root}.Images(ctx, folder)
+	version, source, err := module(ctx, "kubevirt", "kubevirt.io/kubevirt")
 	if err != nil {
 		return err
 	}
+	images, err := image.KubeVirt{Version: version, Source: source, Programs: programs, Root: root}.Images(ctx, folder, base)
+	if err != nil {
+		return err
+	}
+	if version, source, err = module(ctx, "cdi", "kubevirt.io/containerized-data-importer"); err != nil {
+		return err
+	}
+	more, err := image.CDI{Version: version, Source: source, Programs: programs}.Images(folder, base)
+	if err != nil {
+		return err
+	}
+	maps.Copy(images, more)
 	if images[node.Pause], err = pause(ctx, folder); err != nil {
 		return err
 	}
@@ -123,17 +134,18 @@ func debianRoot(ctx context.Context, cache string) (string, error) {
 	return root, os.Rename(partial, root)
 }
 
-// kubevirtSource returns the folder of KubeVirt's module.
-func kubevirtSource(ctx context.Context) (string, error) {
-	root, err := product.Root()
+// module returns the version and the folder of a module that the tools in a folder are built from.
+func module(ctx context.Context, folder, name string) (version, source string, err error) {
+	tools, err := folderOf(filepath.Join("tools", folder))
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	command := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "kubevirt.io/kubevirt")
-	command.Dir = filepath.Join(root, "test", "cluster", "tools", "kubevirt")
-	folder, err := command.Output()
+	command := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", name)
+	command.Dir = tools
+	output, err := command.Output()
 	if err != nil {
-		return "", fmt.Errorf("looking for the source of KubeVirt: %w", err)
+		return "", "", fmt.Errorf("looking for the source of %s: %w", name, err)
 	}
-	return strings.TrimSpace(string(folder)), nil
+	version, source, _ = strings.Cut(strings.TrimSpace(string(output)), " ")
+	return version, source, nil
 }

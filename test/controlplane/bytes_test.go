@@ -31,7 +31,7 @@ func TestDisksHaveBytes(t *testing.T) {
 		}
 	})
 	// Storage and nodes without CDI, which takes longer to start.
-	if err := plane.installSnapshotCRDs(t.Context()); err != nil {
+	if err := plane.InstallSnapshotCRDs(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	client, err := dynamic.NewForConfig(plane.AdminConfig())

@@ -70,14 +70,14 @@ func (p *Plane) installCDICRDs(ctx context.Context) error {
 			definitions = append(definitions, definition)
 		}
 	}
-	if err := p.installSnapshotCRDs(ctx); err != nil {
+	if err := p.InstallSnapshotCRDs(ctx); err != nil {
 		return err
 	}
 	return p.InstallCRDs(ctx, definitions...)
 }
 
-// installSnapshotCRDs installs the definitions of volume snapshots.
-func (p *Plane) installSnapshotCRDs(ctx context.Context) error {
+// InstallSnapshotCRDs installs the definitions of volume snapshots.
+func (p *Plane) InstallSnapshotCRDs(ctx context.Context) error {
 	snapshots, err := p.generatedCRDs(ctx, "snapshot-crds")
 	if err != nil {
 		return err

@@ -45,20 +45,20 @@ func (p *Plane) runControllers(name, controllers string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.startProcessWith([]string{"GOGC=300"}, name, p.tools["kube-controller-manager"], append([]string{
-		"--kubeconfig=" + user.Kubeconfig,
-		"--controllers=" + controllers,
+	return p.startProcessWith([]string{"GOGC=300"}, name, p.tools["kube-controller-manager"],
+		"--kubeconfig="+user.Kubeconfig,
+		"--controllers="+controllers,
 		// Its metrics and health endpoints would need a port; its work is visible in the API.
 		"--secure-port=0",
 		"--leader-elect=false",
 		"--use-service-account-credentials=true",
-		"--service-account-private-key-file=" + p.folder.file("pki", serviceAccountKeyFile),
-		"--root-ca-file=" + p.folder.file("pki", serverAuthorityFile),
+		"--service-account-private-key-file="+p.folder.file("pki", serviceAccountKeyFile),
+		"--root-ca-file="+p.folder.file("pki", serverAuthorityFile),
 		"--profiling=false",
 		// At the default of 20 requests a second its controllers take five seconds to start.
 		"--kube-api-qps=1000",
 		"--kube-api-burst=2000",
-	}, p.options.ControllerManagerArgs...)...)
+	)
 }
 
 // awaitControllers waits until the controllers of kube-controller-manager, if there is one, have processed what exists.

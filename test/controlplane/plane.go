@@ -63,9 +63,6 @@ type Options struct {
 	// otherwise.
 	Address string
 
-	// ControllerManagerArgs are appended to kube-controller-manager's command line.
-	ControllerManagerArgs []string
-
 	// ports replaces freePorts in tests of this package.
 	ports portChooser
 }

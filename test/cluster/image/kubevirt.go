@@ -34,12 +34,8 @@ func Programs() []string {
 	return append(append([]string{"virt-launcher-monitor", "virt-freezer", "virt-probe", "virt-tail", "virt-chroot"}, privileged...), unprivileged...)
 }
 
-// Images returns the images of KubeVirt by their references. They share their layers, which are written to a folder.
-func (k KubeVirt) Images(ctx context.Context, folder string) (map[string]v1.Image, error) {
-	base, err := NewLayer(filepath.Join(folder, "debian.tar"), k.Root)
-	if err != nil {
-		return nil, err
-	}
+// Images returns the images of KubeVirt by their references. They share the base, a layer of Root, and a layer that is written to a folder.
+func (k KubeVirt) Images(ctx context.Context, folder string, base Layer) (map[string]v1.Image, error) {
 	files, err := k.files(ctx, folder)
 	if err != nil {
 		return nil, err

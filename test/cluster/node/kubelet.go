@@ -33,7 +33,8 @@ func (c Config) kubeletConfig(plane *controlplane.Plane, resolve string) map[str
 		"failSwapOn":               false,
 		"containerRuntimeEndpoint": "unix://" + runtimeSocket,
 		"resolvConf":               resolve,
-		"clusterDomain":            "cluster.local",
+		"clusterDNS":               []string{Address},
+		"clusterDomain":            clusterDomain,
 		// The disk and the memory are the host's, which others use too.
 		"evictionHard":                map[string]any{"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
 		"imageGCHighThresholdPercent": 100,

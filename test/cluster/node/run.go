@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/vmstencil/stencil/test/controlplane"
@@ -16,13 +17,12 @@ import (
 const limit = 2 * time.Minute
 
 // Tools are the names of the tools that a node needs beside the tools of its control plane.
-var Tools = []string{"kubelet", "kube-proxy", "kube-scheduler"}
+var Tools = slices.Concat([]string{"kubelet", "kube-proxy", "kube-scheduler", "coredns", "snapshot-crds"}, storageTools)
 
 // PlaneOptions are the options of the node's control plane.
 func (c Config) PlaneOptions() controlplane.Options {
 	return controlplane.Options{
 		ControllerManager: true, Dir: c.file("plane"), Log: os.Stderr, Address: Address,
-		ControllerManagerArgs: []string{"--enable-hostpath-provisioner=true"},
 	}
 }
 
@@ -50,6 +50,12 @@ func Run(ctx context.Context, c Config) error {
 	}
 	if err := c.startNode(ctx, plane, tools); err != nil {
 		return err
+	}
+	if err := c.startDNS(ctx, plane, tools["coredns"]); err != nil {
+		return err
+	}
+	if err := c.startStorage(ctx, plane, tools); err != nil {
+		return fmt.Errorf("starting the storage: %w", err)
 	}
 	if err := c.offer(ctx, plane); err != nil {
 		return err

@@ -40,6 +40,9 @@ func start(ctx context.Context) (stop func() error, err error) {
 }
 
 func prepare(ctx context.Context) error {
+	if err := kube.InstallCDI(ctx); err != nil {
+		return err
+	}
 	if err := kube.Install(ctx); err != nil {
 		return err
 	}
