@@ -81,7 +81,7 @@ func (c *Cluster) InstallCDI(ctx context.Context) error {
 	return nil
 }
 
-// describeStorage writes the properties of the volumes of the cluster for CDI, whose own list has drivers of vendors only.
+// describeStorage adds the properties of the cluster's volumes to CDI, which has those of known drivers only.
 func describeStorage(ctx context.Context, client dynamic.Interface) error {
 	const profile = `{"spec": {"cloneStrategy": "csi-clone", "claimPropertySets": [{"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem"}]}}`
 	return deadline.Wait(ctx, "CDI has a profile of the storage class", limit, func(ctx context.Context) error {

@@ -45,6 +45,11 @@ func (p *Plane) InstallCRDs(ctx context.Context, definitions ...*apiextensionsv1
 			return fmt.Errorf("installing the CRD %s: %w", definition.Name, err)
 		}
 	}
+	return awaitServed(ctx, client, definitions...)
+}
+
+// awaitServed returns when the API server serves every version of all definitions.
+func awaitServed(ctx context.Context, client apiextensions.Interface, definitions ...*apiextensionsv1.CustomResourceDefinition) error {
 	for _, definition := range definitions {
 		err := deadline.Wait(ctx, "the CRD "+definition.Name+" is served", startLimit, func(ctx context.Context) error {
 			return served(ctx, client, definition)

@@ -25,7 +25,7 @@ type Options struct {
 	// KubeVirt adds KubeVirt: its and CDI's CRDs, its instance types and preferences, virt-api with its webhooks and aggregated API, and virt-controller.
 	KubeVirt bool
 
-	// VirtualizationCRDs adds the CRDs of KubeVirt and CDI without either of them, as InstallVirtualizationCRDs does on a running plane.
+	// VirtualizationCRDs adds the CRDs of KubeVirt and CDI without either of them, as InstallVirtualizationCRDs does on a running plane. KubeVirt implies it.
 	VirtualizationCRDs bool
 
 	// ControllerManager adds kube-controller-manager: service accounts, garbage collection, namespace deletion, ReplicaSets, and
@@ -97,7 +97,7 @@ type Plane struct {
 	components map[component]bool
 	processes  []*process
 	stopped    bool
-	// tools are the paths of the tools that were already requested.
+	// tools are the paths of the tools of the components.
 	tools    map[string]string
 	kubectls kubectls
 }
@@ -117,6 +117,7 @@ func Start(ctx context.Context, options Options) (*Plane, error) {
 			return nil, err
 		}
 	}
+	options.VirtualizationCRDs = options.VirtualizationCRDs || options.KubeVirt
 	if options.CDI && !options.ControllerManager {
 		return nil, errors.New("Options.CDI needs Options.ControllerManager: nothing else binds volumes to claims")
 	}
@@ -219,7 +220,7 @@ func (p *Plane) Kubeconfig() string { return p.admin.Kubeconfig }
 // Admin is the user behind AdminConfig and Kubeconfig.
 func (p *Plane) Admin() *User { return p.admin }
 
-// tool returns the path of one tool, and calls hack/tool only once: that takes longer than many kubectl commands.
+// tool returns the path of one tool.
 func (p *Plane) tool(ctx context.Context, name string) (string, error) {
 	p.mutex.Lock()
 	path, known := p.tools[name]
@@ -228,14 +229,10 @@ func (p *Plane) tool(ctx context.Context, name string) (string, error) {
 		return path, nil
 	}
 	found, err := Tools(ctx, name)
-	if err != nil {
-		return "", err
-	}
-	p.add(found)
-	return found[name], nil
+	return found[name], err
 }
 
-// add caches the paths of tools.
+// add adds the paths of the tools of a component.
 func (p *Plane) add(tools map[string]string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -33,7 +33,7 @@ func (p *Plane) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if p.options.VirtualizationCRDs || p.options.KubeVirt {
+	if p.options.VirtualizationCRDs {
 		if err := p.InstallVirtualizationCRDs(ctx); err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (p *Plane) prepare(ctx context.Context) error {
 // begin gives the plane the data of a prepared one, if there is some, and reports whether it did. Tests make what is missing; others, which start
 // one plane and not a hundred, do not.
 func (p *Plane) begin(ctx context.Context) (prepared bool, err error) {
-	if !p.options.VirtualizationCRDs && !p.options.KubeVirt && !p.options.CDI {
+	if !p.options.VirtualizationCRDs && !p.options.CDI {
 		return false, nil
 	}
 	folder, err := product.CacheFolder("planes")
@@ -74,15 +74,15 @@ func (p *Plane) begin(ctx context.Context) (prepared bool, err error) {
 			return false, fmt.Errorf("preparing the data of planes: %w", err)
 		}
 	}
-	// Its time of change says when it was used.
+	// Unused data is removed by its time of change.
 	now := time.Now()
 	_ = os.Chtimes(stored, now, now)
 	// Most of a log of etcd is empty.
-	output, err := exec.CommandContext(ctx, "cp", "-R", "--sparse=always", stored, p.folder.file("etcd")).CombinedOutput()
+	output, err := exec.CommandContext(ctx, "cp", "-R", "--sparse=always", stored, p.EtcdData()).CombinedOutput()
 	if err != nil {
 		return false, fmt.Errorf("copying the data of a prepared plane: %w: %s", err, output)
 	}
-	if p.options.VirtualizationCRDs || p.options.KubeVirt {
+	if p.options.VirtualizationCRDs {
 		p.mark(virtualizationCRDs)
 	}
 	if p.options.KubeVirt {
@@ -101,32 +101,23 @@ func (p *Plane) awaitPrepared(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing the definitions: %w", err)
 	}
-	return deadline.Wait(ctx, "the prepared definitions are served", startLimit, func(context.Context) error {
-		_, lists, err := client.Discovery().ServerGroupsAndResources()
-		if err != nil {
+	for _, definition := range definitions.Items {
+		if err := awaitServed(ctx, client, &definition); err != nil {
 			return err
 		}
-		found := map[string]bool{}
-		for _, list := range lists {
-			for _, resource := range list.APIResources {
-				found[resource.Name+"."+list.GroupVersion] = true
-			}
-		}
-		for _, definition := range definitions.Items {
-			for _, version := range definition.Spec.Versions {
-				if name := definition.Spec.Names.Plural + "." + definition.Spec.Group + "/" + version.Name; version.Served && !found[name] {
-					return fmt.Errorf("%s is not in discovery yet", name)
-				}
-			}
-		}
-		return nil
-	})
+	}
+	return nil
+}
+
+// prepared are the options that decide about the prepared data.
+func (o Options) prepared() Options {
+	return Options{KubeVirt: o.KubeVirt, VirtualizationCRDs: o.VirtualizationCRDs, CDI: o.CDI, CDILater: o.CDILater}
 }
 
 // preparedKey names the data by all that decides about it: the tools, and which of them are installed.
 func (p *Plane) preparedKey() (string, error) {
-	options := p.options
-	names := Options{KubeVirt: options.KubeVirt, CDI: options.CDI, CDILater: options.CDILater, VirtualizationCRDs: options.VirtualizationCRDs}.Tools()
+	options := p.options.prepared()
+	names := options.Tools()
 	slices.Sort(names)
 	digest := sha256.New()
 	fmt.Fprintf(digest, "1 %t %t %t %t\n", options.KubeVirt, options.CDI, options.CDILater, options.VirtualizationCRDs)
@@ -158,15 +149,14 @@ func (p *Plane) store(ctx context.Context, to string) (err error) {
 	if _, err := os.Stat(to); err == nil {
 		return nil
 	}
-	removeUnused(filepath.Dir(to))
-	options := p.options
+	product.Prune(filepath.Dir(to), storedPlanesFor, filepath.Base(to)+".lock")
+	options := p.options.prepared()
 	made, err := openFolder("")
 	if err != nil {
 		return err
 	}
 	plane := &Plane{
-		options: Options{KubeVirt: options.KubeVirt, CDI: options.CDI, CDILater: options.CDILater, VirtualizationCRDs: options.VirtualizationCRDs},
-		folder:  made, log: io.Discard, ports: freePorts, tools: p.tools,
+		options: options, folder: made, log: io.Discard, ports: freePorts, tools: p.tools,
 		components: map[component]bool{kubeVirt: options.KubeVirt, cdi: options.CDI},
 	}
 	defer func() { err = errors.Join(err, plane.Stop()) }()
@@ -213,17 +203,4 @@ func (p *Plane) keep(ctx context.Context, to string) error {
 		return fmt.Errorf("storing the data of etcd: %w: %s", err, output)
 	}
 	return os.Rename(part, to)
-}
-
-// removeUnused removes data that was not used for a long time. What cannot be removed now is left for the next call.
-func removeUnused(folder string) {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return
-	}
-	for _, entry := range entries {
-		if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > storedPlanesFor {
-			_ = os.RemoveAll(filepath.Join(folder, entry.Name()))
-		}
-	}
 }

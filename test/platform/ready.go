@@ -30,7 +30,8 @@ func (p *Platform) awaitWebhooks() error {
 	return nil
 }
 
-// awaitAPIServices waits until the API server reaches stencil-apiserver in both versions.
+// awaitAPIServices waits until the API server reaches stencil-apiserver in both versions. It routes requests again a moment after it has written the
+// condition, so that a request has to pass as well.
 func (p *Platform) awaitAPIServices() error {
 	err := deadline.Wait(p.ctx, "the API server reaches stencil-apiserver", time.Minute, func(ctx context.Context) error {
 		for _, version := range []string{"v1beta1", "v1alpha1"} {
@@ -41,6 +42,12 @@ func (p *Platform) awaitAPIServices() error {
 			}
 			if !strings.Contains(out.Stdout, `"status":"True"`) {
 				return fmt.Errorf("version %s is not available: %s%s", version, out.Stdout, out.Stderr)
+			}
+			if out, err = p.Plane.Kubectl(ctx, nil, "", "get", "--raw", "/apis/subresources.template.kubevirt.io/"+version); err != nil {
+				return err
+			}
+			if out.Code != 0 {
+				return fmt.Errorf("version %s does not answer: %s", version, out.Stderr)
 			}
 		}
 		return nil

@@ -90,7 +90,7 @@ func Build(ctx context.Context, root string, further ...string) (digest string, 
 	if err != nil {
 		return "", err
 	}
-	prune(folder, digest)
+	Prune(folder, storedFor, digest)
 	return digest, store(built, filepath.Join(folder, digest))
 }
 
@@ -176,15 +176,15 @@ func store(built, folder string) error {
 // storedFor is how long the programs of another digest are stored: longer than any run that may still use them.
 const storedFor = 6 * time.Hour
 
-// prune removes what no run uses any more. A folder that cannot be removed now is left for the next call.
-func prune(folder, except string) {
+// Prune removes from a folder in the cache what has not changed for an age, except one name. What cannot be removed now is left for the next call.
+func Prune(folder string, age time.Duration, except string) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return
 	}
 	for _, entry := range entries {
 		info, err := entry.Info()
-		if err == nil && entry.Name() != except && time.Since(info.ModTime()) > storedFor {
+		if err == nil && entry.Name() != except && time.Since(info.ModTime()) > age {
 			_ = os.RemoveAll(filepath.Join(folder, entry.Name()))
 		}
 	}

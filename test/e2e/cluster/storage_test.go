@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/vmstencil/stencil/test/cluster"
+	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
 // shellImage has a shell.
-const shellImage = "quay.io/kubevirt/virt-launcher:v1.8.2"
+var shellImage = "quay.io/kubevirt/virt-launcher:" + controlplane.KubeVirt18.Version
 
 // claim returns a claim of the cluster's storage. The source is empty, or the field dataSource.
 func claim(name, size, source string) string {

@@ -1,5 +1,4 @@
-// Command operator prints, as a List in JSON, the objects of CDI's operator: its definition, account, roles and Deployment, whose images have the version of CDI's
-// module.
+// Command operator prints the objects of CDI's operator as a List in JSON: definition, account, roles and Deployment. The images have the version of CDI's module.
 package main
 
 import (

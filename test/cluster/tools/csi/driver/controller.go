@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// defaultSize is the size of a volume whose request has none.
+// defaultSize is the size of a volume without a requested size.
 const defaultSize = 1 << 30
 
 // block is the unit of sizes.

@@ -122,7 +122,7 @@ func grow(ctx context.Context, path string) error {
 	return command(ctx, "resize2fs", path)
 }
 
-// check corrects a file system that was copied while it was mounted. An exit code of 1 says that it did.
+// check corrects a file system that was copied while it was mounted. e2fsck has exit code 1 after corrections.
 func check(ctx context.Context, path string) error {
 	output, err := exec.CommandContext(ctx, "e2fsck", "-f", "-y", path).CombinedOutput()
 	var exited *exec.ExitError
