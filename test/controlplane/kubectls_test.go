@@ -67,6 +67,42 @@ func TestKubectlProcesses(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	})
+	t.Run("apply computes the patches of kubectl", func(t *testing.T) {
+		const deployment = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "applied"}, "spec": {"replicas": 0, "selector": {"matchLabels": {"a": "b"}},
+			"template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "first", "image": "%s"}]}}}}`
+		const other = `{"spec": {"template": {"spec": {"containers": [{"name": "of-another", "image": "x"}]}}}}`
+		const label = `{"spec": {"template": {"metadata": {"labels": {"c": "of-another"}}}}}`
+		for _, object := range []struct{ kind, manifest, patch, field string }{
+			// A strategic merge patch leaves the container of another writer.
+			{"deployment", deployment, other, "{.spec.template.spec.containers[*].name} {.spec.template.spec.containers[*].image}"},
+			{"vm", vmManifest("applied", `{"runStrategy": "Halted", "template": {"metadata": {"labels": {"a": "%s"}}, "spec": {"domain": {"devices": {}}}}}`), label, "{.spec.template.metadata}"},
+		} {
+			var got [2]string
+			// Flags before the command select a process of its own.
+			for i, as := range []func(...string) []string{
+				func(arguments ...string) []string { return append(arguments, "-n", "default") },
+				func(arguments ...string) []string { return append([]string{"-n", "default"}, arguments...) },
+			} {
+				if kubectlsRun(as("apply")) != (i == 0) {
+					t.Fatalf("command %d runs elsewhere", i)
+				}
+				for _, step := range [][]string{
+					{fmt.Sprintf(object.manifest, "one"), "apply", "-f", "-"},
+					{"", "patch", object.kind, "applied", "--type=" + map[bool]string{true: "merge", false: "strategic"}[object.kind == "vm"], "-p", object.patch},
+					{fmt.Sprintf(object.manifest, "two"), "apply", "-f", "-"},
+				} {
+					if out := kubectl(t, plane, nil, step[0], as(step[1:]...)...); out.Code != 0 || out.Stderr != "" {
+						t.Fatal(out.Stderr)
+					}
+				}
+				got[i] = kubectl(t, plane, nil, "", "get", object.kind, "applied", "-n", "default", "-o", "jsonpath="+object.field).Stdout
+				kubectl(t, plane, nil, "", "delete", object.kind, "applied", "-n", "default")
+			}
+			if got[0] != got[1] || !strings.Contains(got[0], "two") || !strings.Contains(got[0], "of-another") {
+				t.Errorf("%s: got %s, want %s", object.kind, got[0], got[1])
+			}
+		}
+	})
 	t.Run("ends with its context", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()

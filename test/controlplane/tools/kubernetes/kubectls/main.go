@@ -98,15 +98,17 @@ func (r request) run() (code int) {
 	return 0
 }
 
-// command returns kubectl's command as cmd.NewDefaultKubectlCommand does. For commands that read of an OpenAPI document only whether the API server
-// validates fields, the rest is not stored, in a cache of their own: decoding it takes most of the time of a kubectl that creates an object.
+// command returns kubectl's command as cmd.NewDefaultKubectlCommand does. Commands that write get OpenAPI documents with only what they read, in a cache
+// of their own: decoding the rest takes most of the time of a kubectl that creates an object.
 func command(arguments []string) *cobra.Command {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	flags := genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(streams)
-	if slices.ContainsFunc(arguments, func(argument string) bool { return argument == "create" || argument == "replace" }) {
-		*flags.CacheDir += "-brief"
+	writes := slices.IndexFunc(arguments, func(argument string) bool { return slices.Contains([]string{"create", "replace", "apply"}, argument) })
+	if writes >= 0 {
+		verb := arguments[writes]
+		*flags.CacheDir += "-" + verb
 		flags.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
-			config.Wrap(func(next http.RoundTripper) http.RoundTripper { return brief{next} })
+			config.Wrap(func(next http.RoundTripper) http.RoundTripper { return brief{next: next, patches: verb == "apply"} })
 			return config
 		})
 	}
@@ -115,38 +117,71 @@ func command(arguments []string) *cobra.Command {
 	})
 }
 
-// brief leaves of OpenAPI documents the parameters of PATCH, by which kubectl decides whether the API server validates fields.
-type brief struct{ next http.RoundTripper }
+// brief leaves of OpenAPI documents the operations PATCH: by their parameters kubectl decides whether the API server validates fields.
+type brief struct {
+	next http.RoundTripper
+	// patches says that kubectl computes patches itself. It reads the schemas of groups with strategic merge patches, which custom resources do not have;
+	// without a document of version 2, which says the same as that of version 3, it computes a merge patch for all others.
+	patches bool
+}
+
+const (
+	documents      = "/openapi/v3/"
+	oldDocument    = "/openapi/v2"
+	strategicMerge = "application/strategic-merge-patch+json"
+)
 
 func (b brief) RoundTrip(request *http.Request) (*http.Response, error) {
+	if b.patches && request.URL.Path == oldDocument {
+		return &http.Response{
+			Status: "404 Not Found", StatusCode: http.StatusNotFound, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Header: http.Header{}, Body: http.NoBody, Request: request,
+		}, nil
+	}
 	response, err := b.next.RoundTrip(request)
-	if err != nil || response.StatusCode != http.StatusOK || !strings.HasPrefix(request.URL.Path, "/openapi/v3/") {
+	if err != nil || response.StatusCode != http.StatusOK || !strings.HasPrefix(request.URL.Path, documents) {
 		return response, err
 	}
 	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", request.URL.Path, err)
+	}
+	if text, err = b.reduce(text); err != nil {
+		return nil, fmt.Errorf("reducing %s: %w", request.URL.Path, err)
+	}
+	response.Header.Del("Content-Length")
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	return response, nil
+}
+
+// reduce returns the document without what kubectl does not read of it.
+func (b brief) reduce(text []byte) ([]byte, error) {
 	var document struct {
 		OpenAPI json.RawMessage `json:"openapi"`
 		Info    json.RawMessage `json:"info"`
 		Paths   map[string]*struct {
 			Patch *struct {
 				Parameters json.RawMessage `json:"parameters,omitempty"`
+				Body       json.RawMessage `json:"requestBody,omitempty"`
 				Kind       json.RawMessage `json:"x-kubernetes-group-version-kind,omitempty"`
 			} `json:"patch,omitempty"`
 		} `json:"paths"`
+		Components json.RawMessage `json:"components,omitempty"`
 	}
-	if err := json.NewDecoder(response.Body).Decode(&document); err != nil {
-		return nil, fmt.Errorf("decoding %s: %w", request.URL.Path, err)
+	if err := json.Unmarshal(text, &document); err != nil {
+		return nil, err
 	}
+	strategic := false
 	for path, operations := range document.Paths {
 		if operations.Patch == nil {
 			delete(document.Paths, path)
+			continue
 		}
+		strategic = strategic || bytes.Contains(operations.Patch.Body, []byte(strategicMerge))
 	}
-	text, err := json.Marshal(document)
-	if err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", request.URL.Path, err)
+	if !b.patches || !strategic {
+		document.Components = nil
 	}
-	response.Header.Del("Content-Length")
-	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
-	return response, nil
+	return json.Marshal(document)
 }
