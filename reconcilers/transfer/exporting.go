@@ -177,7 +177,7 @@ func (e *exporting) start(ctx context.Context, of *exportable, copies []corev1.P
 		j.credentials, j.authorities = nameOf(target.SecretRef), nameOf(target.CertificatesRef)
 	}
 	size := packageSlack + mountCopies(task, &j, of.disks, copies)
-	chosen, err := e.storageOf(ctx, v1beta1.ImportStorage{StorageClassName: e.object.Spec.StorageClassName, VolumeMode: new(corev1.PersistentVolumeFilesystem)}, size)
+	chosen, err := e.storageOf(ctx, v1beta1.ImportStorage{StorageClassName: e.object.Spec.StorageClassName, VolumeMode: new(corev1.PersistentVolumeFilesystem)}, size, 0)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,8 @@ const (
 
 	// defaultOverhead is CDI's own default for the share of a filesystem that a file in it cannot use.
 	defaultOverhead = 0.06
+	// filesystemRoom is what a small filesystem needs beside the share: a log of XFS, or inodes and journal of ext4, in bytes.
+	filesystemRoom = 64 << 20
 	// sizeUnit is the unit of the sizes of volumes, in bytes.
 	sizeUnit = 1 << 20
 )
@@ -39,8 +41,9 @@ type properties struct {
 	size  int64
 }
 
-// storageOf chooses the storage of a disk: what the user names, then the StorageProfile of the class, then a volume with a filesystem for one node.
-func (r *runner) storageOf(ctx context.Context, wanted v1beta1.ImportStorage, size int64) (*properties, error) {
+// storageOf chooses the storage of a disk: what the user names, then the StorageProfile of the class, then a volume with a filesystem for one node. Copies
+// of the volume request a size, 0 if that of the volume: CDI creates no copy in a smaller volume, so that room for a filesystem does not make it larger.
+func (r *runner) storageOf(ctx context.Context, wanted v1beta1.ImportStorage, size, copies int64) (*properties, error) {
 	p := &properties{class: wanted.StorageClassName, modes: wanted.AccessModes}
 	if p.class == "" {
 		var err error
@@ -68,7 +71,11 @@ func (r *runner) storageOf(ctx context.Context, wanted v1beta1.ImportStorage, si
 		if err != nil {
 			return nil, err
 		}
-		size = int64(float64(size) / (1 - overhead))
+		room := size + filesystemRoom
+		if copies > 0 {
+			room = min(room, int64(float64(copies)/(1-overhead))/sizeUnit*sizeUnit)
+		}
+		size = max(room, int64(float64(size)/(1-overhead)))
 	}
 	p.size = (size + sizeUnit - 1) / sizeUnit * sizeUnit
 	return p, nil

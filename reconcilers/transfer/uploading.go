@@ -85,7 +85,7 @@ func (i *importing) startReception(ctx context.Context, name string) error {
 		return &permanentError{transfer.ReasonLimitExceeded, fmt.Sprintf("the package has %d bytes, and at most %d are allowed", upload.Size, limit)}
 	}
 	filesystem := v1beta1.ImportStorage{StorageClassName: upload.StorageClassName, VolumeMode: new(corev1.PersistentVolumeFilesystem)}
-	chosen, err := i.storageOf(ctx, filesystem, upload.Size+packageSlack)
+	chosen, err := i.storageOf(ctx, filesystem, upload.Size+packageSlack, 0)
 	if err != nil {
 		return err
 	}

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// serviceCIDR is the address range of Services. No traffic is routed to them.
-	serviceCIDR = "10.96.0.0/16"
-	// serviceIP of the API server's own Service, the first of serviceCIDR.
+	// ServiceRange is the address range of Services. No traffic is routed to them.
+	ServiceRange = "10.96.0.0/16"
+	// serviceIP of the API server's own Service, the first of ServiceRange.
 	serviceIP = "10.96.0.1"
 
 	serviceAccountIssuer = "https://kubernetes.default.svc.cluster.local"
@@ -43,7 +43,7 @@ func (p *Plane) startAPIServer(ctx context.Context, path string) error {
 	}
 	arguments = append(arguments,
 		"--etcd-servers=unix://"+etcdSocket,
-		"--service-cluster-ip-range="+serviceCIDR,
+		"--service-cluster-ip-range="+ServiceRange,
 		"--authorization-mode=Node,RBAC",
 		// virt-launcher Pods are privileged.
 		"--allow-privileged=true",

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/vmstencil/stencil/test/controlplane"
 )
 
 // Names of files in the folder of a node.
@@ -30,6 +32,9 @@ const (
 
 	podRange = "10.244.0.0/16"
 )
+
+// Networks are the networks of the node, its pods and Services.
+var Networks = []string{Address + "/32", podRange, controlplane.ServiceRange}
 
 // Config is the configuration of a node.
 type Config struct {

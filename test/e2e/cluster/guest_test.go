@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vmstencil/stencil/test/cluster"
+	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 
@@ -24,7 +25,7 @@ func TestAGuestBootsFromATemplate(t *testing.T) {
 	create(t, namespace, "web")
 	vm := running(t, namespace, "web")
 	seen := facts(t, namespace, "web")
-	console := openConsole(t, namespace, "web")
+	console := openConsole(t, ada, namespace, "web")
 	password, err := kube.GeneratedPassword(t.Context(), ada, namespace, "web")
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func running(t *testing.T, namespace, name string) *kubevirtv1.VirtualMachine {
 	t.Helper()
 	vm := &kubevirtv1.VirtualMachine{}
 	harness.Within(t, name+" runs", bootLimit, func() error {
-		result := harness.Must(t, kube.Plane, ada, "", "get", "virtualmachine", name, "--namespace="+namespace, "--output=json")
+		result := harness.Must(t, kube.Plane, nil, "", "get", "virtualmachine", name, "--namespace="+namespace, "--output=json")
 		if err := json.Unmarshal([]byte(result.Stdout), vm); err != nil {
 			return err
 		}
@@ -74,9 +75,9 @@ func running(t *testing.T, namespace, name string) *kubevirtv1.VirtualMachine {
 	return vm
 }
 
-func openConsole(t *testing.T, namespace, name string) *cluster.Console {
+func openConsole(t *testing.T, user *controlplane.User, namespace, name string) *cluster.Console {
 	t.Helper()
-	console, err := kube.Console(t.Context(), ada, namespace, name)
+	console, err := kube.Console(t.Context(), user, namespace, name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/cluster"
 	"github.com/vmstencil/stencil/test/cluster/node"
+	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
@@ -74,8 +75,8 @@ spec:
           - name: init
             cloudInitNoCloud: {userData: "#cloud-config\nhostname: ${NAME}\nuser: ada\npassword: ${PASSWORD}\n"}
 `
-	harness.Must(t, kube.Plane, nil, fmt.Sprintf(manifests, at), "create", "--filename=-")
-	harness.Must(t, kube.Plane, nil, "", "wait", "datavolume", "small", "--namespace=golden", "--for=jsonpath={.status.phase}=Succeeded", importTimeout)
+	makes(t, nil, "golden", fmt.Sprintf(manifests, at))
+	awaits(t, nil, "golden", "datavolume", "small", "jsonpath={.status.phase}=Succeeded")
 	want, size := guestDigest(t)
 	got := inPod(t, "golden", "digest", "small", fmt.Sprintf("head -c %d /data/disk.img | sha256sum", size))
 	if !strings.HasPrefix(got, want) {
@@ -85,36 +86,97 @@ spec:
 	if denied := as(t, ada, "golden", "", "auth", "can-i", "create", "datavolumes/source"); denied.Code == 0 {
 		t.Error("ada may copy from the namespace of the image herself")
 	}
-	harness.Must(t, kube.Plane, ada, gen.Manifest(gen.VM("web", gen.FromTemplate("golden/disk"))), "create", "--namespace="+namespace, "--filename=-")
+	makes(t, ada, namespace, gen.Manifest(gen.VM("web", gen.FromTemplate("golden/disk"))))
 	for _, condition := range []string{"create", "jsonpath={.status.phase}=Succeeded"} {
-		harness.Must(t, kube.Plane, ada, "", "wait", "datavolume", "web", "--namespace="+namespace, "--for="+condition, importTimeout)
+		awaits(t, ada, namespace, "datavolume", "web", condition)
 	}
-	console := loggedIn(t, namespace)
+	console := loggedIn(t, ada, namespace)
 	t.Logf("the serial console:\n%s", console.Text())
 	if facts := facts(t, namespace, "web"); len(facts["hostname"]) != 1 || facts["hostname"][0] != "web" {
 		t.Errorf("the guest sees %v", facts)
 	}
-	t.Run("a capture of the running VM", func(t *testing.T) { captured(t, namespace, console) })
+	// Each step continues with the VM of the one before, at its console.
+	console = captured(t, namespace, console)
+	restored(t, namespace, console)
+	packaged(t, namespace)
 }
 
-// captured writes to the disk of the guest behind its content, captures the VM while it runs, and reads the text in a VM of the new template.
-func captured(t *testing.T, namespace string, console *cluster.Console) {
-	run := func(console *cluster.Console, command, want string) {
-		t.Helper()
-		if err := console.Send(command + "\n"); err != nil {
-			t.Fatal(err)
-		}
-		if err := console.Await(t.Context(), want, bootLimit); err != nil {
-			t.Fatal(err)
-		}
+// onDisk is where tests write a text: the disk of the guest, behind its content.
+const onDisk = "bs=1M %s=100 2>/dev/null"
+
+// writes makes the guest write a text to its disk.
+func writes(t *testing.T, console *cluster.Console, text string) {
+	t.Helper()
+	types(t, console, "echo "+text+" | dd of=/dev/vda conv=notrunc,fsync "+fmt.Sprintf(onDisk, "seek")+"; echo wrote-$?", "wrote-0")
+}
+
+// reads requires that the guest reads a text from its disk.
+func reads(t *testing.T, console *cluster.Console, text string) {
+	t.Helper()
+	types(t, console, "dd if=/dev/vda count=1 "+fmt.Sprintf(onDisk, "skip")+" | head -n 1", "\n"+text+"\n")
+}
+
+// types types a command at a console, and waits until a text is there.
+func types(t *testing.T, console *cluster.Console, command, want string) {
+	t.Helper()
+	err := console.Send(command + "\n")
+	if err == nil {
+		err = console.Await(t.Context(), want, bootLimit)
 	}
-	run(console, "echo captured | dd of=/dev/vda bs=1M seek=100 conv=notrunc,fsync 2>/dev/null; echo wrote-$?", "wrote-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// captured captures the VM while it runs, reads what it has written in a VM of the new template, and returns the console of that one.
+func captured(t *testing.T, namespace string, console *cluster.Console) *cluster.Console {
+	writes(t, console, "captured")
 	request := `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplateRequest", "metadata": {"name": "web"}, "spec": {"virtualMachineRef": {"namespace": "` + namespace + `", "name": "web"}}}`
-	harness.Must(t, kube.Plane, ada, request, "create", "--namespace="+namespace, "--filename=-")
-	harness.Must(t, kube.Plane, ada, "", "wait", "virtualmachinetemplaterequest", "web", "--namespace="+namespace, "--for=condition=Ready", importTimeout)
-	harness.Must(t, kube.Plane, ada, "", "delete", "virtualmachine", "web", "--namespace="+namespace)
-	harness.Must(t, kube.Plane, ada, gen.Manifest(gen.VM("web", gen.FromTemplate("web"))), "create", "--namespace="+namespace, "--filename=-")
-	run(loggedIn(t, namespace), "dd if=/dev/vda bs=1M skip=100 count=1 2>/dev/null | head -n 1", "\ncaptured\n")
+	makes(t, ada, namespace, request)
+	awaits(t, ada, namespace, "virtualmachinetemplaterequest", "web", "condition=Ready")
+	replaced(t, ada, namespace, "web")
+	console = loggedIn(t, ada, namespace)
+	reads(t, console, "captured")
+	return console
+}
+
+// restored restores the VM from a snapshot of KubeVirt, and reads what it had written before.
+func restored(t *testing.T, namespace string, console *cluster.Console) {
+	writes(t, console, "before")
+	makes(t, ada, namespace, `{"apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineSnapshot", "metadata": {"name": "daily"}, "spec": {"source": {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web"}}}`)
+	awaits(t, ada, namespace, "virtualmachinesnapshot", "daily", "jsonpath={.status.readyToUse}=true")
+	writes(t, console, "after")
+	runs := func(strategy string) {
+		harness.Must(t, kube.Plane, ada, "", "patch", "virtualmachine", "web", "--namespace="+namespace, "--type=merge", `--patch={"spec": {"runStrategy": "`+strategy+`"}}`)
+	}
+	runs("Halted")
+	awaits(t, ada, namespace, "virtualmachineinstance", "web", "delete")
+	makes(t, ada, namespace, `{"apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineRestore", "metadata": {"name": "back"},
+		"spec": {"target": {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web"}, "virtualMachineSnapshotName": "daily"}}`)
+	awaits(t, ada, namespace, "virtualmachinerestore", "back", "jsonpath={.status.complete}=true")
+	runs("Always")
+	reads(t, loggedIn(t, ada, namespace), "before")
+}
+
+// makes creates objects.
+func makes(t *testing.T, user *controlplane.User, namespace, manifest string) {
+	t.Helper()
+	harness.Must(t, kube.Plane, user, manifest, "create", "--namespace="+namespace, "--filename=-")
+}
+
+// awaits waits until an object is as kubectl wait has it. An error shows the object.
+func awaits(t *testing.T, user *controlplane.User, namespace, kind, name, condition string) {
+	t.Helper()
+	if out := as(t, user, namespace, "", "wait", kind, name, "--for="+condition, importTimeout); out.Code != 0 {
+		t.Fatalf("%s\n%s", out.Stderr, as(t, user, namespace, "", "get", kind, name, "--output=yaml").Stdout)
+	}
+}
+
+// replaced deletes the VM web, so that one guest runs at a time, and creates it from a template of the namespace.
+func replaced(t *testing.T, user *controlplane.User, namespace, template string) {
+	t.Helper()
+	harness.Must(t, kube.Plane, user, "", "delete", "virtualmachine", "web", "--namespace="+namespace, "--ignore-not-found")
+	makes(t, user, namespace, gen.Manifest(gen.VM("web", gen.FromTemplate(template))))
 }
 
 // guestDigest returns the SHA-256 digest and the size of the guest's disk.

@@ -28,21 +28,19 @@ func inPod(t *testing.T, namespace, name, of, script string) string {
 	pod := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": %[1]q}, "spec": {"restartPolicy": "Never",
 		"containers": [{"name": "shell", "image": %[2]q, "command": ["sh", "-ec", %[3]q], "securityContext": {"runAsUser": 0}, "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
 		"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": %[4]q}}]}}`, name, shellImage, script, of)
-	harness.Must(t, kube.Plane, nil, pod, "create", "--namespace="+namespace, "--filename=-")
-	harness.Must(t, kube.Plane, nil, "", "wait", "pod", name, "--namespace="+namespace, "--for=jsonpath={.status.phase}=Succeeded", "--timeout=2m")
+	makes(t, nil, namespace, pod)
+	awaits(t, nil, namespace, "pod", name, "jsonpath={.status.phase}=Succeeded")
 	return as(t, nil, namespace, "", "logs", name).Stdout
 }
 
 // TestVolumes writes to a volume, and reads its snapshot, its clone, and itself after it has grown.
 func TestVolumes(t *testing.T) {
 	namespace := namespaces.Of(t)
-	make := func(manifest string) {
-		harness.Must(t, kube.Plane, nil, manifest, "create", "--namespace="+namespace, "--filename=-")
-	}
+	make := func(manifest string) { makes(t, nil, namespace, manifest) }
 	make(claim("data", "64Mi", ""))
 	inPod(t, namespace, "first", "data", "echo first > /data/text")
 	make(`{"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot", "metadata": {"name": "daily"}, "spec": {"source": {"persistentVolumeClaimName": "data"}}}`)
-	harness.Must(t, kube.Plane, nil, "", "wait", "volumesnapshot", "daily", "--namespace="+namespace, "--for=jsonpath={.status.readyToUse}=true", "--timeout=2m")
+	awaits(t, nil, namespace, "volumesnapshot", "daily", "jsonpath={.status.readyToUse}=true")
 	inPod(t, namespace, "second", "data", "echo second > /data/text")
 	make(claim("back", "64Mi", `{"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "daily"}`))
 	make(claim("clone", "96Mi", `{"kind": "PersistentVolumeClaim", "name": "data"}`))
@@ -52,7 +50,7 @@ func TestVolumes(t *testing.T) {
 		}
 	}
 	harness.Must(t, kube.Plane, nil, "", "patch", "persistentvolumeclaim", "data", "--namespace="+namespace, `--patch={"spec": {"resources": {"requests": {"storage": "128Mi"}}}}`)
-	harness.Must(t, kube.Plane, nil, "", "wait", "persistentvolumeclaim", "data", "--namespace="+namespace, "--for=jsonpath={.status.capacity.storage}=128Mi", "--timeout=2m")
+	awaits(t, nil, namespace, "persistentvolumeclaim", "data", "jsonpath={.status.capacity.storage}=128Mi")
 	size := inPod(t, namespace, "grown", "data", "df -m --output=size /data | tail -n 1; cat /data/text")
 	var megabytes int
 	if _, err := fmt.Sscan(size, &megabytes); err != nil || megabytes < 100 || !strings.Contains(size, "second") {
@@ -65,11 +63,11 @@ func TestVolumes(t *testing.T) {
 }
 
 // loggedIn waits until the guest of the VM web runs, and logs in at its console.
-func loggedIn(t *testing.T, namespace string) *cluster.Console {
+func loggedIn(t *testing.T, user *controlplane.User, namespace string) *cluster.Console {
 	t.Helper()
 	running(t, namespace, "web")
-	console := openConsole(t, namespace, "web")
-	password, err := kube.GeneratedPassword(t.Context(), ada, namespace, "web")
+	console := openConsole(t, user, namespace, "web")
+	password, err := kube.GeneratedPassword(t.Context(), user, namespace, "web")
 	if err == nil {
 		err = console.LogIn(t.Context(), "ada", password, 3*time.Minute)
 	}

@@ -109,7 +109,7 @@ func (s *store) create(ctx context.Context, volume item, from string) error {
 		return err
 	}
 	if from == "" {
-		return command(ctx, "mkfs.ext4", "-q", "-F", "-m", "0", "-i", "65536", "-E", "lazy_itable_init=1,nodiscard", path)
+		return command(ctx, "mkfs.ext4", "-q", "-F", "-m", "0", "-E", "nodiscard", path)
 	}
 	return grow(ctx, path)
 }
