@@ -301,15 +301,19 @@ spec:
 		box.Generation, box.Annotations = 4, map[string]string{contract.AnnotationWrittenBy: writer}
 		w, r, _ := start(t, box)
 		r.options.Permissions = permissionsOf{user: "ada", action: permission.Action{Verb: permission.Get, Resource: "DataSource", Namespace: "images", Name: "fedora"}}
-		// A denial may have been reused, so that it is checked once more soon.
-		again := []time.Duration{denialInterval, permissionInterval}
+		passes := r.options.Clock.(*clocktesting.FakeClock)
+		// A denial may have been reused, so that it is checked once more soon, also if an event comes first.
+		again := []time.Duration{denialInterval, denialInterval - time.Second, permissionInterval}
 		if want == "NotFound" {
-			again[0] = permissionInterval
+			again = []time.Duration{permissionInterval}
 		}
 		for _, interval := range again {
 			result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "golden", Name: "box"}})
 			if err != nil || result.RequeueAfter != interval {
 				t.Errorf("%q: %+v, %v; want %s", writer, result, err, interval)
+			}
+			if passes.Step(time.Second); interval < denialInterval {
+				passes.Step(interval)
 			}
 		}
 		if got := w.templates[types.NamespacedName{Namespace: "golden", Name: "box"}].Status.Volumes[0].State; got != want {

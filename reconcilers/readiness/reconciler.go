@@ -89,8 +89,8 @@ type Reconciler struct {
 	mutex sync.Mutex
 	// echoes are digests of the states of templates after their status was written.
 	echoes map[types.NamespacedName]uint64
-	// denied are the generations of templates for whose writers something was denied.
-	denied map[types.NamespacedName]int64
+	// denied are the first denials of templates for whose writers something was denied.
+	denied map[types.NamespacedName]denial
 	// open are the templates with open parameters: the values that approvals list decide about their sources.
 	open map[types.NamespacedName]bool
 	// again requests a template once more.
@@ -113,7 +113,7 @@ func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
 	}
 	return &Reconciler{
 		options: o, statuses: s, metrics: m, index: newIndex(), announcer: newAnnouncer(o.Recorder, m, o.Clock), echoes: map[types.NamespacedName]uint64{},
-		denied: map[types.NamespacedName]int64{}, decided: map[types.NamespacedName]metav1.Condition{}, open: map[types.NamespacedName]bool{},
+		denied: map[types.NamespacedName]denial{}, decided: map[types.NamespacedName]metav1.Condition{}, open: map[types.NamespacedName]bool{},
 	}
 }
 
@@ -147,8 +147,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	var again time.Duration
 	if observed.foreign {
 		again = permissionInterval
-		if observed.denied && r.firstDenial(name, t.Generation) {
-			again = denialInterval
+		if observed.denied {
+			if until := r.firstDenial(name, t.Generation, observed.now).Add(denialInterval).Sub(observed.now); until > 0 {
+				again = until
+			}
 		}
 	}
 	if _, next := staleness(observed.images, observed.now); !next.IsZero() {
@@ -163,13 +165,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// firstDenial reports whether nothing was denied before for this generation of a template.
-func (r *Reconciler) firstDenial(name types.NamespacedName, generation int64) bool {
+// denial is when something was denied first for a generation of a template.
+type denial struct {
+	generation int64
+	at         time.Time
+}
+
+// firstDenial returns when something was denied first for this generation of a template. An event in the meantime replaces what was requested for later, so
+// that the number of denials would not do.
+func (r *Reconciler) firstDenial(name types.NamespacedName, generation int64, now time.Time) time.Time {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	before, found := r.denied[name]
-	r.denied[name] = generation
-	return !found || before != generation
+	if r.denied[name].generation != generation {
+		r.denied[name] = denial{generation, now}
+	}
+	return r.denied[name].at
 }
 
 // gather reads the state of a template's dependencies.
