@@ -66,22 +66,34 @@ func digestOf(name string) (string, error) {
 // GuestImage is the image with the disk of the guest.
 const GuestImage = "registry.example.com/guests/small:1"
 
-// PushGuest makes the guest available as [GuestImage], for volumes of type containerDisk:
-// https://kubevirt.io/user-guide/storage/disks_and_volumes/#containerdisk.
+// PushGuest makes the guest available as [GuestImage].
 func (c *Cluster) PushGuest(ctx context.Context) error {
 	disk, err := GuestDisk(ctx)
 	if err != nil {
 		return err
 	}
+	return c.PushDisk(ctx, GuestImage, disk)
+}
+
+// PushDisk makes a disk in raw format available as an image, for volumes of type containerDisk and for imports:
+// https://kubevirt.io/user-guide/storage/disks_and_volumes/#containerdisk.
+func (c *Cluster) PushDisk(ctx context.Context, reference, disk string) error {
 	const qemu = 107
-	layer, err := image.NewLayer(filepath.Join(c.config.Folder, "guest.tar"), "", image.File{Name: "disk/", Mode: 0o755, Owner: qemu},
+	packed, err := os.CreateTemp(c.config.Folder, "disk-*.tar")
+	if err != nil {
+		return err
+	}
+	if err := packed.Close(); err != nil {
+		return err
+	}
+	layer, err := image.NewLayer(packed.Name(), "", image.File{Name: "disk/", Mode: 0o755, Owner: qemu},
 		image.File{Name: "disk/guest.img", Mode: 0o440, Owner: qemu, From: disk})
 	if err != nil {
 		return err
 	}
-	guest, err := image.New("", nil, layer)
+	made, err := image.New("", nil, layer)
 	if err != nil {
 		return err
 	}
-	return c.Push(ctx, GuestImage, guest)
+	return c.Push(ctx, reference, made)
 }

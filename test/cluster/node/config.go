@@ -25,6 +25,8 @@ const (
 	Address = "10.90.0.1"
 	// Registry is the host and the port of the registry, by HTTP.
 	Registry = Address + ":5000"
+	// SecureRegistry is the same by HTTPS, with a certificate of the authority in the ConfigMaps kube-root-ca.crt.
+	SecureRegistry = Address + ":5001"
 	// Pause is the image that holds the namespaces of pods.
 	Pause = "stencil.test/pause:1"
 	// Name is the name of the node.

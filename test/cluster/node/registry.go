@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
@@ -15,10 +16,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/vmstencil/stencil/test/cluster/image"
+	"github.com/vmstencil/stencil/test/controlplane"
 )
 
-// startRegistry serves the images of the stores at the address of the registry, and at a socket. Others may be pushed.
-func (c Config) startRegistry(ctx context.Context) error {
+// startRegistry serves the images of the stores at the addresses of the registry, and at a socket. Others may be pushed.
+func (c Config) startRegistry(ctx context.Context, plane *controlplane.Plane) error {
 	blobs := c.file("data", "blobs")
 	var stores []*image.Store
 	for _, each := range c.Stores {
@@ -32,10 +34,21 @@ func (c Config) startRegistry(ctx context.Context) error {
 		stores = append(stores, store)
 	}
 	handler := registry.New(registry.WithBlobHandler(registry.NewDiskBlobHandler(blobs)), registry.Logger(log.New(io.Discard, "", 0)))
-	for _, address := range [][2]string{{"tcp", Registry}, {"unix", c.file(RegistrySocket)}} {
+	serving, err := plane.ServingCertificate(Address)
+	if err != nil {
+		return err
+	}
+	certificate, err := tls.X509KeyPair(serving.Certificate, serving.Key)
+	if err != nil {
+		return err
+	}
+	for _, address := range [][2]string{{"tcp", Registry}, {"tcp", SecureRegistry}, {"unix", c.file(RegistrySocket)}} {
 		listener, err := new(net.ListenConfig).Listen(ctx, address[0], address[1])
 		if err != nil {
 			return err
+		}
+		if address[1] == SecureRegistry {
+			listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
 		}
 		// It serves until the process ends.
 		go func() { _ = (&http.Server{Handler: handler}).Serve(listener) }()

@@ -42,7 +42,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	if err := c.startRegistry(ctx); err != nil {
+	if err := c.startRegistry(ctx, plane); err != nil {
 		return fmt.Errorf("starting the registry: %w", err)
 	}
 	if err := c.startRuntime(ctx, plane); err != nil {

@@ -77,7 +77,11 @@ spec:
 `
 	makes(t, nil, "golden", fmt.Sprintf(manifests, at))
 	awaits(t, nil, "golden", "datavolume", "small", "jsonpath={.status.phase}=Succeeded")
-	want, size := guestDigest(t)
+	disk, err := cluster.GuestDisk(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, size := digestOf(t, disk)
 	got := inPod(t, "golden", "digest", "small", fmt.Sprintf("head -c %d /data/disk.img | sha256sum", size))
 	if !strings.HasPrefix(got, want) {
 		t.Errorf("CDI imported the bytes %s, the disk in the registry has %s", got, want)
@@ -179,14 +183,10 @@ func replaced(t *testing.T, user *controlplane.User, namespace, template string)
 	makes(t, user, namespace, gen.Manifest(gen.VM("web", gen.FromTemplate(template))))
 }
 
-// guestDigest returns the SHA-256 digest and the size of the guest's disk.
-func guestDigest(t *testing.T) (digest string, size int64) {
+// digestOf returns the SHA-256 digest and the size of a file.
+func digestOf(t *testing.T, path string) (digest string, size int64) {
 	t.Helper()
-	disk, err := cluster.GuestDisk(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.Open(disk)
+	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
