@@ -89,7 +89,7 @@ type Reconciler struct {
 	mutex sync.Mutex
 	// echoes are digests of the states of templates after their status was written.
 	echoes map[types.NamespacedName]uint64
-	// denied are the first denials of templates for whose writers something was denied.
+	// denied has the first denial for each template whose last writer lacks a permission.
 	denied map[types.NamespacedName]denial
 	// open are the templates with open parameters: the values that approvals list decide about their sources.
 	open map[types.NamespacedName]bool
@@ -148,9 +148,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if observed.foreign {
 		again = permissionInterval
 		if observed.denied {
-			if until := r.firstDenial(name, t.Generation, observed.now).Add(denialInterval).Sub(observed.now); until > 0 {
-				again = until
-			}
+			again = r.afterDenial(name, t.Generation, observed.now)
 		}
 	}
 	if _, next := staleness(observed.images, observed.now); !next.IsZero() {
@@ -165,21 +163,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// denial is when something was denied first for a generation of a template.
+// denial is the first denial for a generation of a template.
 type denial struct {
 	generation int64
 	at         time.Time
 }
 
-// firstDenial returns when something was denied first for this generation of a template. An event in the meantime replaces what was requested for later, so
-// that the number of denials would not do.
-func (r *Reconciler) firstDenial(name types.NamespacedName, generation int64, now time.Time) time.Time {
+// afterDenial returns the time until permissions are checked again: soon after the first denial for this generation, which may have been reused. It counts from
+// the first denial, because an event replaces an earlier request in the queue.
+func (r *Reconciler) afterDenial(name types.NamespacedName, generation int64, now time.Time) time.Duration {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.denied[name].generation != generation {
 		r.denied[name] = denial{generation, now}
 	}
-	return r.denied[name].at
+	if left := denialInterval - now.Sub(r.denied[name].at); left > 0 {
+		return left
+	}
+	return permissionInterval
 }
 
 // gather reads the state of a template's dependencies.

@@ -10,14 +10,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/transfer"
 )
 
@@ -301,23 +299,6 @@ func (i *importing) startImport(ctx context.Context) error {
 		task.Disks = append(task.Disks, transfer.Disk{Name: disk.Name, Block: block, Size: disk.Size, Volume: disk.Volume, File: disk.File, CDROM: disk.CDROM})
 	}
 	return i.start(ctx, importation, task, j)
-}
-
-// copySizes returns the sizes in bytes that copies of a template's disks request, by the claim. A size that a parameter decides is not among them.
-func copySizes(template []byte) (map[string]int64, error) {
-	content, err := machine.Decode(template)
-	if err != nil {
-		return nil, &permanentError{transfer.ReasonNotAPackage, err.Error()}
-	}
-	sizes := map[string]int64{}
-	for _, each := range machine.MapsAt(machine.MapAt(content, "spec", "virtualMachine", "spec"), "dataVolumeTemplates") {
-		spec := machine.MapAt(each, "spec")
-		requested := fmt.Sprint(machine.MapAt(spec, "storage", "resources", "requests")["storage"])
-		if size, err := resource.ParseQuantity(requested); err == nil {
-			sizes[machine.StringAt(machine.MapAt(spec, "source", "pvc"), "name")] = size.Value()
-		}
-	}
-	return sizes, nil
 }
 
 // wanted returns what the user requests for the storage of a disk.

@@ -10,11 +10,14 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/transfer"
 )
 
 const (
@@ -25,7 +28,7 @@ const (
 
 	// defaultOverhead is CDI's own default for the share of a filesystem that a file in it cannot use.
 	defaultOverhead = 0.06
-	// filesystemRoom is what a small filesystem needs beside the share: a log of XFS, or inodes and journal of ext4, in bytes.
+	// filesystemRoom is the least room for a filesystem in bytes: for the log of XFS, or for inodes and journal of ext4.
 	filesystemRoom = 64 << 20
 	// sizeUnit is the unit of the sizes of volumes, in bytes.
 	sizeUnit = 1 << 20
@@ -41,8 +44,9 @@ type properties struct {
 	size  int64
 }
 
-// storageOf chooses the storage of a disk: what the user names, then the StorageProfile of the class, then a volume with a filesystem for one node. Copies
-// of the volume request a size, 0 if that of the volume: CDI creates no copy in a smaller volume, so that room for a filesystem does not make it larger.
+// storageOf chooses the storage of a disk: what the user names, then the StorageProfile of the class, then a volume with a filesystem for one node. The
+// parameter copies is the size in bytes that copies of the volume request, 0 for any. CDI rejects copies that are smaller than the volume, so that room for the
+// filesystem does not exceed it.
 func (r *runner) storageOf(ctx context.Context, wanted v1beta1.ImportStorage, size, copies int64) (*properties, error) {
 	p := &properties{class: wanted.StorageClassName, modes: wanted.AccessModes}
 	if p.class == "" {
@@ -79,6 +83,23 @@ func (r *runner) storageOf(ctx context.Context, wanted v1beta1.ImportStorage, si
 	}
 	p.size = (size + sizeUnit - 1) / sizeUnit * sizeUnit
 	return p, nil
+}
+
+// copySizes returns the sizes in bytes that copies of a template's disks request, by the claim. A size that a parameter decides is not among them.
+func copySizes(template []byte) (map[string]int64, error) {
+	content, err := machine.Decode(template)
+	if err != nil {
+		return nil, &permanentError{transfer.ReasonNotAPackage, err.Error()}
+	}
+	sizes := map[string]int64{}
+	for _, each := range machine.MapsAt(machine.MapAt(content, "spec", "virtualMachine", "spec"), "dataVolumeTemplates") {
+		spec := machine.MapAt(each, "spec")
+		requested := fmt.Sprint(machine.MapAt(spec, "storage", "resources", "requests")["storage"])
+		if size, err := resource.ParseQuantity(requested); err == nil {
+			sizes[machine.StringAt(machine.MapAt(spec, "source", "pvc"), "name")] = size.Value()
+		}
+	}
+	return sizes, nil
 }
 
 // defaultClass returns the default storage class for disks; empty if there is none.

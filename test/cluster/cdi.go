@@ -81,7 +81,7 @@ func (c *Cluster) InstallCDI(ctx context.Context) error {
 	return nil
 }
 
-// describeStorage adds the properties of the cluster's volumes to CDI, which has those of known drivers only.
+// describeStorage adds the properties of the cluster's volumes to CDI, which only has properties of known drivers.
 func describeStorage(ctx context.Context, client dynamic.Interface) error {
 	const profile = `{"spec": {"cloneStrategy": "csi-clone", "claimPropertySets": [{"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem"}]}}`
 	return deadline.Wait(ctx, "CDI has a profile of the storage class", limit, func(ctx context.Context) error {
