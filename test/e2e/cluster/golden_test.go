@@ -2,7 +2,6 @@ package cluster_test
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,7 +34,12 @@ func TestAGoldenImageFollowsItsTag(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := filepath.Join(t.TempDir(), "second.raw")
-	if err := changed(first, second); err != nil {
+	content, err := os.ReadFile(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(content, "second")
+	if err := os.WriteFile(second, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	push := func(disk string) {
@@ -85,23 +89,4 @@ func moved(t *testing.T, user *controlplane.User, namespace, name, before string
 		return nil
 	})
 	return claim
-}
-
-// changed copies a disk, and writes a text to its start.
-func changed(from, to string) error {
-	source, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	target, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	defer target.Close()
-	if _, err := io.Copy(target, source); err != nil {
-		return err
-	}
-	_, err = target.WriteAt([]byte("second"), 0)
-	return err
 }

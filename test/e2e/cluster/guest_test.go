@@ -54,7 +54,7 @@ func TestAGuestBootsFromATemplate(t *testing.T) {
 func create(t *testing.T, namespace, name string) {
 	t.Helper()
 	manifest := gen.Manifest(gen.VM(name, gen.FromTemplate("golden/small")))
-	harness.Must(t, kube.Plane, ada, manifest, "create", "--namespace="+namespace, "--filename=-")
+	makes(t, ada, namespace, manifest)
 }
 
 // running returns a VM when its guest runs. KubeVirt reports it as ready when the probes of all containers of its pod pass as well, which a busy host

@@ -168,7 +168,7 @@ func makes(t *testing.T, user *controlplane.User, namespace, manifest string) {
 	harness.Must(t, kube.Plane, user, manifest, "create", "--namespace="+namespace, "--filename=-")
 }
 
-// awaits waits until an object is as kubectl wait has it. An error shows the object.
+// awaits waits until a condition of kubectl wait is met. An error shows the object.
 func awaits(t *testing.T, user *controlplane.User, namespace, kind, name, condition string) {
 	t.Helper()
 	if out := as(t, user, namespace, "", "wait", kind, name, "--for="+condition, importTimeout); out.Code != 0 {

@@ -69,22 +69,7 @@ func field(t *testing.T, user *controlplane.User, namespace, kind, name, path st
 // diskDigest returns the digest of the disk of a template, which has one.
 func diskDigest(t *testing.T, user *controlplane.User, namespace, template string) string {
 	t.Helper()
-	volume := field(t, user, namespace, "vmt", template, "{.spec.virtualMachine.spec.dataVolumeTemplates[0].spec.source}")
-	var source struct {
-		PVC      *struct{ Name string }
-		Snapshot *struct{ Name string }
-	}
-	if err := json.Unmarshal([]byte(volume), &source); err != nil {
-		t.Fatalf("%s: %v", volume, err)
-	}
-	var from string
-	if source.Snapshot != nil {
-		from = template + "-read"
-		size := field(t, user, namespace, "volumesnapshot", source.Snapshot.Name, "{.status.restoreSize}")
-		makes(t, user, namespace, claim(from, size, `{"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "`+source.Snapshot.Name+`"}`))
-	} else {
-		from = source.PVC.Name
-	}
+	from := field(t, user, namespace, "vmt", template, "{.spec.virtualMachine.spec.dataVolumeTemplates[0].spec.source.pvc.name}")
 	digest, _, _ := strings.Cut(inPod(t, namespace, "digest-"+template, from, "sha256sum /data/disk.img"), " ")
 	return digest
 }
